@@ -14,7 +14,7 @@ import (
 func BenchmarkRun(b *testing.B) {
 	for name, handler := range map[string]Handler{
 		"without": nil,
-		"with":    func(context.Context, *Manager, *task.Task) error { return nil },
+		"with":    func(context.Context, *task.Task) error { return nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			n := 10_000
@@ -28,7 +28,7 @@ func BenchmarkRun(b *testing.B) {
 				mustOpen(b, m, n, spec())
 				worktest.Drain(b, worktest.Open(b, ns), worktest.Echo)
 				b.StartTimer()
-				err := m.Run(b.Context(), Handlers{Succeeded: handler, Stop: func(context.Context, *Manager, int) bool {
+				err := m.Run(b.Context(), Handlers{Succeeded: handler, Stop: func(context.Context, int) bool {
 					return m.Stats().Archived == n
 				}})
 				if err != nil {

@@ -42,7 +42,7 @@ func runChild(args ...string) {
 	signal := map[string]syscall.Signal{"dies": syscall.SIGKILL, "freezes": syscall.SIGSTOP}[args[0]]
 	var cause error
 	err = m.Run(ctx, Handlers{
-		Succeeded: func(ctx context.Context, m *Manager, t *task.Task) error {
+		Succeeded: func(ctx context.Context, t *task.Task) error {
 			if _, err := m.Submit(ctx, task.Spec{Program: "called", Input: t.IdempotencyKey(), StartAfter: time.Unix(1<<32, 0)}); err != nil {
 				panic(err)
 			}
@@ -53,7 +53,7 @@ func runChild(args ...string) {
 			cause = context.Cause(ctx)
 			return nil
 		},
-		Stop: func(context.Context, *Manager, int) bool { return cause != nil },
+		Stop: func(context.Context, int) bool { return cause != nil },
 	})
 	fmt.Printf("archived %d, %v, %v\n", m.Stats().Archived, cause, err)
 }

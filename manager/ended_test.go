@@ -18,7 +18,7 @@ import (
 type counted struct {
 	Store
 
-	whole, looked atomic.Int64
+	whole, looked, listed atomic.Int64
 }
 
 func (c *counted) TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHeader, error) {
@@ -29,6 +29,12 @@ func (c *counted) TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHead
 func (c *counted) Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error) {
 	c.looked.Add(int64(len(ids)))
 	return c.Store.Fields(ctx, ids, names...)
+}
+
+func (c *counted) IDs(ctx context.Context, state sm.State, offset, limit int64, reverse bool) ([]int64, error) {
+	ids, err := c.Store.IDs(ctx, state, offset, limit, reverse)
+	c.listed.Add(int64(len(ids)))
+	return ids, err
 }
 
 // countedManager counts, and looks only when it is told of a change.
@@ -92,7 +98,7 @@ func TestEndedWithoutEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	worktest.Drain(t, s, worktest.Fail)
-	finish := background(t, newManager(t, ns, quick()), Handlers{})
+	finish := background(t, newManager(t, ns, quick()), Handlers{Unhandled: Archive})
 	until(t, m, "3 archived", func(c Counts) bool { return c[sm.Archived] == 3 })
 	if err := finish(); err != nil {
 		t.Fatal(err)

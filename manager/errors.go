@@ -56,6 +56,8 @@ var (
 	// ErrHandlingLost is the cause, see context.Cause, with which the context of a
 	// handler ends where another manager may be given its task.
 	ErrHandlingLost = conn.ErrHandlingLost
+	// ErrNoHandler means that [Handlers] have neither a handler of an outcome nor Unhandled.
+	ErrNoHandler = errors.New("no handler is set: set one, or set Unhandled to manager.Archive")
 	// ErrRunning means that Run of this Manager is under way already.
 	ErrRunning = errors.New("this manager runs already")
 	// ErrRequestKey means that a request key was used before, for other tasks.

@@ -130,15 +130,15 @@ func ExampleManager_Run() {
 	}
 	var lines []string
 	err := m.Run(ctx, manager.Handlers{
-		Succeeded: func(_ context.Context, _ *manager.Manager, t *task.Task) error {
+		Succeeded: func(_ context.Context, t *task.Task) error {
 			lines = append(lines, fmt.Sprintf("task %d: %s", t.ID, strings.TrimSpace(t.Output())))
 			return nil // now it is archived
 		},
-		Failed: func(_ context.Context, _ *manager.Manager, t *task.Task) error {
+		Failed: func(_ context.Context, t *task.Task) error {
 			lines = append(lines, fmt.Sprintf("task %d failed: %s", t.ID, strings.TrimSpace(t.Failure())))
 			return nil
 		},
-		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
+		Stop: func(ctx context.Context, _ int) bool {
 			counts, err := m.Count(ctx)
 			return err == nil && counts.Unarchived() == 0
 		},

@@ -33,7 +33,7 @@ func TestCutOffInHandler(t *testing.T) {
 			m := newManager(t, ns+name, quick(), shortLease(), at(host, port))
 			ended(t, newManager(t, ns+name), 1)
 			calls := make(chan error, 10)
-			background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *Manager, _ *task.Task) error {
+			background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *task.Task) error {
 				lose(proxy)
 				<-ctx.Done()
 				calls <- context.Cause(ctx)
@@ -74,7 +74,7 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 	if _, err := s.TakeHandling(t.Context(), dead, statemachine.Succeeded, nil, []int64{2}); err != nil {
 		t.Fatal(err)
 	}
-	handlers := Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
+	handlers := Handlers{Succeeded: func(_ context.Context, task *task.Task) error {
 		called <- task.ID
 		select {
 		case <-release:
@@ -87,7 +87,7 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 		t.Errorf("the handler is called for task %d, which another manager has", id)
 	}
 	background(t, other, handlers)
-	background(t, archivist, Handlers{})
+	background(t, archivist, Handlers{Unhandled: Archive})
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		clock.Set(t, step)
 		before := archivist.Stats().Passes
@@ -115,7 +115,7 @@ func TestEndGivesBack(t *testing.T) {
 	ended(t, m, 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error {
+	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *task.Task) error {
 		cancel()
 		return nil
 	}})

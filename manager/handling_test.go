@@ -34,11 +34,13 @@ type ledger struct {
 	overlaps int
 }
 
-func (l *ledger) handler(ctx context.Context, m *Manager, t *task.Task) error {
-	l.note(m, t, 1)
-	defer l.note(m, t, 0)
-	_, err := m.Count(ctx) // takes a moment
-	return err
+func (l *ledger) handler(m *Manager) Handler {
+	return func(ctx context.Context, t *task.Task) error {
+		l.note(m, t, 1)
+		defer l.note(m, t, 0)
+		_, err := m.Count(ctx) // takes a moment
+		return err
+	}
 }
 
 func (l *ledger) note(m *Manager, t *task.Task, calls int) {
@@ -63,7 +65,7 @@ func TestTwoManagers(t *testing.T) {
 	ended(t, a, n)
 	var stops []func() error
 	for _, m := range []*Manager{a, b} {
-		stops = append(stops, background(t, m, Handlers{Succeeded: l.handler}))
+		stops = append(stops, background(t, m, Handlers{Succeeded: l.handler(m)}))
 	}
 	until(t, a, "the archive", archived(n))
 	for _, stop := range stops {
@@ -102,7 +104,7 @@ func TestHandledTasksAreLeftAlone(t *testing.T) {
 	other, third := newManager(t, ns, quick()), newManager(t, ns, quick(), shortLease())
 	ended(t, m, 50)
 	called, release := make(chan int64, 100), make(chan struct{})
-	h := Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
+	h := Handlers{Succeeded: func(_ context.Context, task *task.Task) error {
 		called <- task.ID
 		<-release // whatever becomes of the context
 		return nil
@@ -111,10 +113,10 @@ func TestHandledTasksAreLeftAlone(t *testing.T) {
 	free := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(free)
 	wait.Receive(t, limit, called, "the handler is not called")
-	background(t, other, Handlers{})
+	background(t, other, Handlers{Unhandled: Archive})
 	until(t, m, "the others in the archive", archivedBut(readAtOnce))
 	go func() { _ = stop() }()
-	background(t, third, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
+	background(t, third, Handlers{Succeeded: func(_ context.Context, task *task.Task) error {
 		called <- task.ID
 		return nil
 	}})
@@ -154,7 +156,7 @@ func TestFrozenManager(t *testing.T) {
 	}
 	until(t, m, "the call of the child's handler", func(c Counts) bool { return c[statemachine.Open] == 1 })
 	called, release := make(chan string, 10), make(chan struct{})
-	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
+	background(t, m, Handlers{Succeeded: func(_ context.Context, task *task.Task) error {
 		called <- task.IdempotencyKey()
 		<-release
 		return nil
@@ -192,7 +194,7 @@ func TestLateArchiveIsRefused(t *testing.T) {
 	log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
 	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), withLogger(slog.New(log)))
 	ended(t, m, 1)
-	background(t, m, Handlers{Succeeded: func(ctx context.Context, m *Manager, _ *task.Task) error {
+	background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *task.Task) error {
 		h := fleet.NewHandling(time.Minute)
 		if err := s.BeginHandling(ctx, h, &fleet.HandlingWatch{}, m.handling.Instance); err != nil {
 			return err

@@ -33,6 +33,7 @@ type Manager struct {
 	handling *handling
 	others   fleet.HandlingWatch // of other managers
 	batch    batchSizer          // only Run uses it
+	picks    picks               // only Run uses them
 
 	queueDefaults atomic.Pointer[queueDefaults]
 

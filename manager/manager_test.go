@@ -105,7 +105,7 @@ func TestLimitedUser(t *testing.T) {
 	m := newManager(t, ns, quick(), withLogin(user.Name, user.Password))
 	mustOpen(t, m, 3, spec())
 	worktest.Drain(t, worktest.Open(t, ns), worktest.Echo)
-	stop := background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error { return nil }})
+	stop := background(t, m, Handlers{Succeeded: func(context.Context, *task.Task) error { return nil }})
 	until(t, m, "the archive", archived(3))
 	if p, err := m.WaitAll(t.Context(), nil); err != nil || p.Done != 3 {
 		t.Errorf("%+v, %v", p, err)

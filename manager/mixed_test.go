@@ -31,7 +31,7 @@ func mixed(t *testing.T) *Manager {
 	}
 	one(spec())
 	worktest.Drain(t, s, broken)
-	stopped := Handlers{Stop: func(context.Context, *Manager, int) bool { return true }}
+	stopped := Handlers{Unhandled: Archive, Stop: func(context.Context, int) bool { return true }}
 	if err := m.Run(t.Context(), stopped); err != nil {
 		t.Fatal(err)
 	}

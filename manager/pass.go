@@ -19,11 +19,11 @@ func (m *Manager) pass(ctx context.Context, h *Handlers, number int) (int, error
 	}
 	processed := 0
 	for _, outcome := range statemachine.Outcomes() {
-		if counts[outcome] == 0 {
+		p := statePass{m: m, outcome: outcome, handler: h.of(outcome), number: number}
+		if counts[outcome] == 0 || p.handler == nil {
 			continue
 		}
 		m.log.Debug("processing", "tasks", counts[outcome], "state", outcome)
-		p := statePass{m: m, outcome: outcome, handler: h.of(outcome), number: number}
 		n, err := p.all(ctx, counts[outcome])
 		if processed += n; err != nil {
 			return processed, err
@@ -46,6 +46,9 @@ type statePass struct {
 // come meanwhile wait for the next one, or they would starve the other states.
 // Tasks that stay are paged past.
 func (p *statePass) all(ctx context.Context, total int64) (archived int, err error) {
+	if p.m.picks != nil {
+		return p.selected(ctx, p.m.picks[p.outcome])
+	}
 	for seen, stay := int64(0), 0; seen < total && ctx.Err() == nil; {
 		page, err := p.m.store.Listed(ctx, p.outcome, stay, p.m.batchSize())
 		if err != nil || len(page.Tasks) == 0 {
@@ -66,17 +69,21 @@ func (p *statePass) all(ctx context.Context, total int64) (archived int, err err
 
 func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
 	ready := p.ready(page.Tasks)
-	if p.handler == nil {
-		return p.unhandled(ctx, ready, page.Now)
+	if p.handler.archives() {
+		return p.unread(ctx, ready, page.Now)
 	}
-	archived := 0
+	return p.each(ctx, headerIDs(ready), page.Now)
+}
+
+// each handles tasks and archives them, a few at a time.
+func (p *statePass) each(ctx context.Context, ready []int64, now statemachine.Time) (archived int, err error) {
 	for len(ready) > 0 && ctx.Err() == nil {
 		n, began := min(len(ready), p.m.batch.size()), time.Now()
 		handled, err := p.handle(ctx, ready[:n])
 		if err != nil {
 			return archived, err
 		}
-		k, err := p.archive(ctx, handled, page.Now)
+		k, err := p.archive(ctx, handled, now)
 		if archived += k; err != nil {
 			return archived, err
 		}
@@ -86,10 +93,10 @@ func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
 	return archived, nil
 }
 
-// unhandled archives tasks that nobody here wants to see. It needs no lease, and
+// unread archives tasks that nobody here wants to see. It needs no lease, and
 // leaves alone what another manager handles: what that one was granted after
 // this was read is refused by its revision.
-func (p *statePass) unhandled(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
+func (p *statePass) unread(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
 	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.opt.HandlingLease, headerIDs(found))
 	if err != nil {
 		return 0, err
@@ -119,7 +126,7 @@ func (p *statePass) ready(found []tasks.TaskHeader) []tasks.TaskHeader {
 }
 
 // handle calls the handler and returns the tasks it has dealt with.
-func (p *statePass) handle(ctx context.Context, found []tasks.TaskHeader) ([]tasks.TaskHeader, error) {
+func (p *statePass) handle(ctx context.Context, found []int64) ([]tasks.TaskHeader, error) {
 	h, err := p.m.lease(ctx)
 	if err != nil {
 		return nil, err
@@ -146,8 +153,8 @@ func (p *statePass) handle(ctx context.Context, found []tasks.TaskHeader) ([]tas
 
 // granted reads those of the tasks that no other living manager handles: they
 // are this one's now.
-func (p *statePass) granted(ctx context.Context, h *handling, found []tasks.TaskHeader) ([]*tasks.TaskHeader, error) {
-	ids, err := h.take(ctx, p.outcome, headerIDs(found))
+func (p *statePass) granted(ctx context.Context, h *handling, found []int64) ([]*tasks.TaskHeader, error) {
+	ids, err := h.take(ctx, p.outcome, found)
 	if errors.Is(err, ErrHandlingLost) {
 		h.lose(err)
 		return nil, nil // the next pass has another lease
@@ -176,7 +183,7 @@ func (p *statePass) call(ctx context.Context, h *handling, t *tasks.TaskHeader) 
 	var err error
 	if !before {
 		within, end := h.context(ctx)
-		err = p.handler(within, m, read(t))
+		err = p.handler(within, read(t))
 		end()
 	}
 	m.mu.Lock()

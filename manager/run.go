@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -14,9 +15,10 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Run gives every task that has ended to its handler and archives it, pass by
-// pass, until Stop says so or ctx ends; then it returns nil. It reacts at once
-// when tasks end, and looks at the latest after [manager] round_duration.
+// Run gives the tasks that have ended, and that [Handlers.Only] means, to their handlers
+// and archives them, pass by pass, until Stop says so or ctx ends; then it returns nil. It
+// reacts at once when tasks end, and looks at the latest after [manager] round_duration.
+// What it has no handler for stays as it is.
 //
 // A pass handles what has ended: first succeeded tasks, then failed, timed_out
 // and expired ones, then the others; then AfterPass and Stop are called. Passes
@@ -30,11 +32,14 @@ import (
 // handled, and gives back the rest. AfterPass and Stop belong to each manager by
 // itself: they may be called in several at once.
 //
-// The error matches [ErrRunning] if Run is under way already, and
-// [ErrManagerAlive] for a standby manager beside a project's own manager.
+// The error matches [ErrRunning] if Run is under way already, [ErrNoHandler] if h handles
+// nothing, and [ErrManagerAlive] for a standby manager beside a project's own manager.
 func (m *Manager) Run(ctx context.Context, h Handlers) error {
 	if m.unusable != nil {
 		return m.unusable
+	}
+	if err := h.check(); err != nil {
+		return err
 	}
 	if !m.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -50,6 +55,7 @@ func (m *Manager) Run(ctx context.Context, h Handlers) error {
 		return err
 	}
 	changes, stop := m.store.Watch(within)
+	m.picks = h.picks()
 	m.passes(within, &h, changes)
 	cause := context.Cause(within)
 	if m.handling != nil {
@@ -111,12 +117,12 @@ func (m *Manager) endPass(ctx context.Context, h *Handlers, processed int) bool 
 		return true
 	}
 	if h.AfterPass != nil {
-		if err := h.AfterPass(ctx, m, n); err != nil {
+		if err := h.AfterPass(ctx, n); err != nil {
 			m.log.Error("AfterPass returned an error; Stop is not asked in this pass", "pass", n, "error", err)
 			return false
 		}
 	}
-	return h.Stop != nil && h.Stop(ctx, m, n)
+	return h.Stop != nil && h.Stop(ctx, n)
 }
 
 // idle waits for a reason for another pass, and after a hint a little more. It reports whether that was a hint,
@@ -163,23 +169,39 @@ func (m *Manager) retryTimer() <-chan time.Time {
 // An error leaves the task for a later round, of this manager after [manager]
 // handler_backoff, which doubles with each error up to handler_backoff_max, of
 // another one at any time; see [Manager.Stats]. Other tasks do not wait for it.
-type Handler func(ctx context.Context, m *Manager, t *task.Task) error
+type Handler func(ctx context.Context, t *task.Task) error
 
-// Handlers is what Run calls. Each may be nil: tasks that ended in a state
-// without a handler, and without [Handlers.Unhandled], are archived.
+// Archive is the handler that does nothing, so that the task is archived:
+//
+//	manager.Handlers{Succeeded: use, Unhandled: manager.Archive}
+func Archive(context.Context, *task.Task) error { return nil }
+
+// archives reports whether the handler is Archive. Such tasks need not be read, and no lease.
+func (h Handler) archives() bool {
+	return reflect.ValueOf(h).Pointer() == reflect.ValueOf(Archive).Pointer()
+}
+
+// Handlers is what Run calls. A task that ended in a state without a handler, and without
+// [Handlers.Unhandled], stays as it is.
 type Handlers struct {
+	// Only means the tasks that are handled, by their ids, queue, program, plan, labels, how
+	// they ended, or Match. The zero Selection means all. Others stay as they are: those of
+	// other programs in the namespace. What only looks (Archived, Fields, Newest, Limit) is
+	// refused.
+	Only Selection
+
 	// In each pass tasks are handled in this order of states.
 	Succeeded, Failed, TimedOut, Expired Handler
 	Cancelled, Terminated, Orphaned      Handler
 	// Unhandled is called for tasks that ended in a state without a handler of
-	// its own, so that an outcome nobody thought of is not archived unseen.
+	// its own; see [Archive].
 	Unhandled Handler
 
 	// AfterPass is called at the end of each pass; pass counts from 0. After an
 	// error, which is logged, Stop is not asked in this pass.
-	AfterPass func(ctx context.Context, m *Manager, pass int) error
+	AfterPass func(ctx context.Context, pass int) error
 	// Stop is asked after AfterPass whether Run shall end.
-	Stop func(ctx context.Context, m *Manager, pass int) bool
+	Stop func(ctx context.Context, pass int) bool
 }
 
 func (h *Handlers) of(outcome statemachine.State) Handler {

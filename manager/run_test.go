@@ -79,14 +79,14 @@ func TestOutcomes(t *testing.T) {
 	worktest.Drain(t, s, program)
 	var seen []string
 	note := func(name string) Handler {
-		return func(_ context.Context, _ *Manager, task *task.Task) error {
+		return func(_ context.Context, task *task.Task) error {
 			seen = append(seen, fmt.Sprintf("%s %d %s", name, task.ID, task.State))
 			return nil
 		}
 	}
 	err := m.Run(t.Context(), Handlers{
 		Succeeded: note("S"), Failed: note("F"), TimedOut: note("T"), Expired: note("E"), Orphaned: note("O"),
-		Stop: func(ctx context.Context, m *Manager, _ int) bool {
+		Stop: func(ctx context.Context, _ int) bool {
 			c, err := m.Count(ctx)
 			return err == nil && c.Unarchived() == 0
 		},
@@ -121,8 +121,8 @@ func TestUnhandled(t *testing.T) {
 	var mu sync.Mutex
 	got := map[statemachine.State]int{}
 	background(t, m, Handlers{
-		Succeeded: func(context.Context, *Manager, *task.Task) error { return nil },
-		Unhandled: func(_ context.Context, _ *Manager, task *task.Task) error {
+		Succeeded: func(context.Context, *task.Task) error { return nil },
+		Unhandled: func(_ context.Context, task *task.Task) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got[task.EndState()]++
@@ -151,7 +151,7 @@ func TestTasksWithoutHandlerAreArchived(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns, withSettings("manager.round_duration=30", "manager.batch_size=7"))
-	background(t, m, Handlers{})
+	background(t, m, Handlers{Unhandled: Archive})
 	mustOpen(t, m, 50, spec())
 	worktest.Drain(t, s, worktest.Echo) // reacts at once: the round would be too long
 	until(t, m, "50 in the archive", archived(50))
@@ -166,7 +166,7 @@ func TestHandlerErrors(t *testing.T) {
 	mustOpen(t, m, 40, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	broken := make(chan struct{})
-	stop := background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
+	stop := background(t, m, Handlers{Succeeded: func(_ context.Context, task *task.Task) error {
 		select {
 		case <-broken:
 			return nil
@@ -220,7 +220,7 @@ func TestKilledInHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := make(chan string, 10)
-	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
+	background(t, m, Handlers{Succeeded: func(_ context.Context, task *task.Task) error {
 		again <- task.IdempotencyKey()
 		return nil
 	}})
@@ -239,14 +239,15 @@ func TestEndRoundAndStop(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t), quick())
 	var rounds, asked []int
 	err := m.Run(t.Context(), Handlers{
-		AfterPass: func(_ context.Context, _ *Manager, n int) error {
+		Unhandled: Archive,
+		AfterPass: func(_ context.Context, n int) error {
 			rounds = append(rounds, n)
 			if n == 1 {
 				return errors.New("once")
 			}
 			return nil
 		},
-		Stop: func(_ context.Context, _ *Manager, n int) bool {
+		Stop: func(_ context.Context, n int) bool {
 			asked = append(asked, n)
 			return n == 3
 		},
@@ -273,7 +274,7 @@ func TestIdleRounds(t *testing.T) {
 		return ticks
 	}
 	ended := make(chan int)
-	background(t, m, Handlers{AfterPass: func(ctx context.Context, _ *Manager, n int) error {
+	background(t, m, Handlers{Unhandled: Archive, AfterPass: func(ctx context.Context, n int) error {
 		select {
 		case ended <- n:
 		case <-ctx.Done():
@@ -296,19 +297,21 @@ func TestRunTwice(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), quick())
 	begun := make(chan struct{}, 1000)
-	background(t, m, Handlers{AfterPass: func(context.Context, *Manager, int) error {
+	background(t, m, Handlers{Unhandled: Archive, AfterPass: func(context.Context, int) error {
 		begun <- struct{}{}
 		return nil
 	}})
 	wait.Receive(t, limit, begun, "Run does not begin")
-	if err := m.Run(t.Context(), Handlers{}); !errors.Is(err, ErrRunning) {
+	if err := m.Run(t.Context(), Handlers{Unhandled: Archive}); !errors.Is(err, ErrRunning) {
 		t.Errorf("second Run = %v, want ErrRunning", err)
 	}
 }
 
 type daemon struct{ *Manager }
 
-func (d daemon) Run(ctx context.Context) error { return d.Manager.Run(ctx, Handlers{}) }
+func (d daemon) Run(ctx context.Context) error {
+	return d.Manager.Run(ctx, Handlers{Unhandled: Archive})
+}
 
 func TestLifecycle(t *testing.T) { //nolint:paralleltest // the battery looks for goroutines
 	redistest.Shared(t) // before the battery counts goroutines
@@ -323,12 +326,12 @@ func TestStandby(t *testing.T) {
 	ns := redistest.Namespace(t)
 	own := newManager(t, ns, quick())
 	begun := make(chan struct{}, 1000)
-	stop := background(t, own, Handlers{AfterPass: func(context.Context, *Manager, int) error {
+	stop := background(t, own, Handlers{Unhandled: Archive, AfterPass: func(context.Context, int) error {
 		begun <- struct{}{}
 		return nil
 	}})
 	wait.Receive(t, limit, begun, "Run does not begin")
-	ends := Handlers{Stop: func(context.Context, *Manager, int) bool { return true }}
+	ends := Handlers{Unhandled: Archive, Stop: func(context.Context, int) bool { return true }}
 	if err := newManager(t, ns, standby(false)).Run(t.Context(), ends); !errors.Is(err, ErrManagerAlive) {
 		t.Errorf("beside an own manager: %v, want ErrManagerAlive", err)
 	}
@@ -356,7 +359,7 @@ func TestRedisAway(t *testing.T) {
 	mustOpen(t, m, 3, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	calls := make(chan int64, 100)
-	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
+	background(t, m, Handlers{Succeeded: func(_ context.Context, task *task.Task) error {
 		if task.ID == 1 && len(calls) == 0 {
 			proxy.Down()
 		}
@@ -401,7 +404,7 @@ func TestBetweenRounds(t *testing.T) {
 	m := newManager(t, ns, quick(), withSettings("manager.round_duration=60"))
 	mustOpen(t, m, 2, spec())
 	calls := 0
-	background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error {
+	background(t, m, Handlers{Succeeded: func(context.Context, *task.Task) error {
 		if calls++; calls%2 == 1 {
 			return errors.New("once")
 		}
@@ -422,7 +425,7 @@ func TestEndWhileHandling(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	handled := 0
-	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error {
+	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *task.Task) error {
 		handled++
 		cancel()
 		return nil
@@ -448,14 +451,14 @@ func TestNoStateStarves(t *testing.T) {
 	worktest.Drain(t, s, program)
 	failed := make(chan struct{}, 1)
 	background(t, m, Handlers{
-		Succeeded: func(ctx context.Context, m *Manager, _ *task.Task) error {
+		Succeeded: func(ctx context.Context, _ *task.Task) error {
 			if _, err := m.Submit(ctx, spec()); err != nil {
 				return err
 			}
 			_, err := worktest.Round(ctx, s, program)
 			return err
 		},
-		Failed: func(context.Context, *Manager, *task.Task) error {
+		Failed: func(context.Context, *task.Task) error {
 			failed <- struct{}{}
 			return nil
 		},
@@ -493,6 +496,6 @@ func TestDamagedTaskIsPassedOver(t *testing.T) {
 	worktest.Drain(t, s, worktest.Echo)
 	srv.Do(t, "DEL", ns+":task:1")
 	srv.Do(t, "HSET", ns+":task:2", "round", "many")
-	background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error { return nil }})
+	background(t, m, Handlers{Succeeded: func(context.Context, *task.Task) error { return nil }})
 	until(t, m, "three archived", func(c Counts) bool { return c[statemachine.Archived] == 3 && c[statemachine.Succeeded] == 2 })
 }

@@ -31,8 +31,12 @@ type Selection struct {
 	Archived bool
 	// Outcomes are how an ended task may have ended, archived or not.
 	Outcomes []statemachine.State
-	// Queue and Program are exact names; empty means any.
+	// Queue and Program are exact names; empty means any. Plan is the id of a plan, 0
+	// for any.
 	Queue, Program string
+	Plan           int64
+	// Labels are those that a task must ask for, in the form of Spec.Labels.
+	Labels []string
 	// Match is looked for in the error of the last round that a worker has begun. Rounds
 	// of the tasks that fit is that round with the beginning of the error, at most 1 KiB.
 	Match *regexp.Regexp
@@ -110,6 +114,18 @@ func (s *Selection) narrow() bool {
 	return len(s.States) > 0 || s.narrowWithin()
 }
 
+// fields are those that are read beside SummaryFields.
+func (s *Selection) fields() []string {
+	fields := slices.Clone(s.Fields)
+	if s.Plan != 0 {
+		fields = append(fields, planField)
+	}
+	if len(s.Labels) > 0 {
+		fields = append(fields, "labels")
+	}
+	return fields
+}
+
 // states are those a task may be in.
 func (s *Selection) states() []statemachine.State {
 	if len(s.States) > 0 {
@@ -123,7 +139,7 @@ func (s *Selection) states() []statemachine.State {
 
 // narrowWithin reports whether not every task of a state is meant.
 func (s *Selection) narrowWithin() bool {
-	return len(s.Outcomes) > 0 || s.Queue != "" || s.Program != "" || s.Match != nil
+	return len(s.Outcomes) > 0 || s.Queue != "" || s.Program != "" || s.Plan != 0 || len(s.Labels) > 0 || s.Match != nil
 }
 
 type selector struct {
@@ -275,7 +291,7 @@ func (s *selector) wanted(state statemachine.State) int {
 // page reads tasks, by ids that a state lists or that come from a walk, and gives
 // those that are meant.
 func (s *selector) page(ctx context.Context, state statemachine.State, ids []int64) error {
-	tasks, err := s.m.summaries(ctx, state, ids, s.sel.Fields...)
+	tasks, err := s.m.summaries(ctx, state, ids, s.sel.fields()...)
 	if err == nil && state == statemachine.None {
 		err = s.confirm(ctx, tasks)
 	}
@@ -300,8 +316,16 @@ func (s *selector) means(t *task.Task) bool {
 	}
 	return slices.Contains(s.states, t.State) &&
 		(len(s.sel.Outcomes) == 0 || slices.Contains(s.sel.Outcomes, t.End())) &&
-		(s.sel.Queue == "" || s.sel.Queue == t.Queue) && (s.sel.Program == "" || s.sel.Program == t.Program)
+		s.sel.meansSpec(t)
 }
+
+// meansSpec judges a task by what it was opened with.
+func (s *Selection) meansSpec(t *task.Task) bool {
+	return (s.Queue == "" || s.Queue == t.Queue) && (s.Program == "" || s.Program == t.Program) &&
+		(s.Plan == 0 || s.Plan == t.Plan) &&
+		!slices.ContainsFunc(s.Labels, func(label string) bool { return !slices.Contains(t.Labels, label) })
+}
+
 
 // beyond counts a task and reports whether it is one too many.
 func (s *selector) beyond(t *task.Task) bool {

@@ -62,7 +62,7 @@ func TestRoundDuration(t *testing.T) {
 		asked <- d
 		return time.After(d)
 	}
-	background(t, m, Handlers{})
+	background(t, m, Handlers{Unhandled: Archive})
 	if d := <-asked; d != 700*time.Millisecond {
 		t.Errorf("the first round lasts %v, want 0.7s", d)
 	}

@@ -29,7 +29,7 @@ func TestWait(t *testing.T) {
 		done <- p
 	}()
 	wait.Receive(t, limit, began, "no report of the beginning")
-	background(t, newManager(t, ns, quick()), Handlers{}) // archived tasks count by their outcome
+	background(t, newManager(t, ns, quick()), Handlers{Unhandled: Archive}) // archived tasks count by their outcome
 	worktest.Drain(t, s, func(c *tasks.Claimed) worktest.Result {
 		if c.Task.ID == 2 || c.Task.ID == 4 {
 			return worktest.Fail(c)

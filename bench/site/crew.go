@@ -251,7 +251,7 @@ func (c *Crew) Archiver(name string) error {
 	if err != nil {
 		return err
 	}
-	c.run(func(ctx context.Context) error { return m.Run(ctx, manager.Handlers{}) })
+	c.run(func(ctx context.Context) error { return m.Run(ctx, manager.Handlers{Unhandled: manager.Archive}) })
 	return nil
 }
 
@@ -268,7 +268,7 @@ func (c *Crew) run(daemon func(context.Context) error) {
 func Archive(ctx context.Context, m *manager.Manager, n int, check func(*task.Task) error) error {
 	handled := make(map[int64]bool, n)
 	var wrong error
-	handle := func(_ context.Context, _ *manager.Manager, task *task.Task) error {
+	handle := func(_ context.Context, task *task.Task) error {
 		handled[task.ID] = true
 		if err := check(task); err != nil {
 			wrong = err
@@ -277,7 +277,7 @@ func Archive(ctx context.Context, m *manager.Manager, n int, check func(*task.Ta
 	}
 	err := m.Run(ctx, manager.Handlers{
 		Succeeded: handle, Unhandled: handle,
-		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
+		Stop: func(ctx context.Context, _ int) bool {
 			if wrong != nil || len(handled) < n {
 				return wrong != nil
 			}

@@ -163,13 +163,13 @@ func specs(all []trial) func(yield func(task.Spec) bool) {
 // became of them by their ids.
 func outcomes(ctx context.Context, m *manager.Manager) (map[int64]outcome, error) {
 	got := map[int64]outcome{}
-	note := func(_ context.Context, _ *manager.Manager, t *task.Task) error {
+	note := func(_ context.Context, t *task.Task) error {
 		got[t.ID] = outcomeOf(t)
 		return nil
 	}
 	err := m.Run(ctx, manager.Handlers{
 		Unhandled: note,
-		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
+		Stop: func(ctx context.Context, _ int) bool {
 			counts, err := m.Count(ctx)
 			return err == nil && counts.Unarchived() == 0
 		},

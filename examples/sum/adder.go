@@ -34,13 +34,13 @@ func newAdder(t tree, out io.Writer) *adder {
 	return &adder{tree: t, out: out, ids: map[place]int64{}, sums: map[place]string{}}
 }
 
-func (a *adder) handlers() manager.Handlers {
+func (a *adder) handlers(m *manager.Manager) manager.Handlers {
 	return manager.Handlers{
-		Succeeded: a.add,
+		Succeeded: func(ctx context.Context, t *task.Task) error { return a.add(ctx, m, t) },
 		// A sum without one of its parts is wrong: whatever else ends a task, ends all.
 		Unhandled: a.giveUp,
-		AfterPass: a.afterPass,
-		Stop:      a.stop,
+		AfterPass: func(ctx context.Context, pass int) error { return a.afterPass(ctx, m, pass) },
+		Stop:      func(ctx context.Context, _ int) bool { return a.stop(ctx, m) },
 	}
 }
 
@@ -81,7 +81,7 @@ func (a *adder) learn(p place, t *task.Task) bool {
 	return false
 }
 
-func (a *adder) giveUp(_ context.Context, _ *manager.Manager, t *task.Task) error {
+func (a *adder) giveUp(_ context.Context, t *task.Task) error {
 	a.failed = failure(t)
 	return nil
 }
@@ -136,12 +136,12 @@ func (a *adder) sum(ctx context.Context, m *manager.Manager, p place) (string, e
 }
 
 // afterPass says what this pass brought.
-func (a *adder) afterPass(ctx context.Context, m *manager.Manager, round int) error {
+func (a *adder) afterPass(ctx context.Context, m *manager.Manager, pass int) error {
 	counts, err := m.Count(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "ending round %d (%s) (%d tasks left)\n", round, list(a.parts), counts.Unarchived())
+	fmt.Fprintf(a.out, "ending round %d (%s) (%d tasks left)\n", pass, list(a.parts), counts.Unarchived())
 	for _, numbers := range a.created {
 		fmt.Fprintf(a.out, "creating task for numbers: %s\n", list(numbers))
 	}
@@ -151,7 +151,7 @@ func (a *adder) afterPass(ctx context.Context, m *manager.Manager, round int) er
 
 // stop ends the run when every task is archived: the last number of a task opens
 // the task before it is archived, so none is on its way then.
-func (a *adder) stop(ctx context.Context, m *manager.Manager, _ int) bool {
+func (a *adder) stop(ctx context.Context, m *manager.Manager) bool {
 	if a.failed != nil {
 		return true
 	}

@@ -102,7 +102,7 @@ func TestForeignTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.add(t.Context(), m, task); err != nil || a.failed == nil || !a.stop(t.Context(), m, 0) {
+	if err := a.add(t.Context(), m, task); err != nil || a.failed == nil || !a.stop(t.Context(), m) {
 		t.Errorf("%v, failed %v, want it to end", err, a.failed)
 	}
 }
@@ -144,17 +144,17 @@ func TestStop(t *testing.T) {
 	place := crewtest.NewPlace(t)
 	m := open(t, place)
 	a := newSum(1, 3)
-	if !a.stop(t.Context(), m, 0) {
+	if !a.stop(t.Context(), m) {
 		t.Error("without tasks it does not stop")
 	}
 	if err := a.begin(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	if a.stop(t.Context(), m, 0) {
+	if a.stop(t.Context(), m) {
 		t.Error("stops with an open task")
 	}
 	worktest.Drain(t, worktest.Open(t, place.Namespace), worktest.Echo)
-	if c := counts(t, place); c.Left() != 0 || c.Unarchived() != 1 || a.stop(t.Context(), m, 0) {
+	if c := counts(t, place); c.Left() != 0 || c.Unarchived() != 1 || a.stop(t.Context(), m) {
 		t.Errorf("stops with a task that has succeeded (%v)", c)
 	}
 }

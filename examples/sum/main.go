@@ -79,7 +79,7 @@ func handled(ctx context.Context, m *manager.Manager, out io.Writer, t tree) (in
 	if err := a.begin(ctx, m); err != nil {
 		return 0, err
 	}
-	if err := m.Run(ctx, a.handlers()); err != nil {
+	if err := m.Run(ctx, a.handlers(m)); err != nil {
 		return 0, err
 	}
 	if ctx.Err() != nil {

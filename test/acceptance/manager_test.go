@@ -36,7 +36,7 @@ func runFragile(cfg, ledger string) error {
 	}
 	m := manager.New(site, "fragile", o)
 	return m.Run(ctx, manager.Handlers{
-		Succeeded: func(_ context.Context, _ *manager.Manager, t *task.Task) error {
+		Succeeded: func(_ context.Context, t *task.Task) error {
 			line := fmt.Appendf(nil, "handled %d\n", t.ID)
 			f, err := os.OpenFile(ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 			if err != nil {
@@ -48,7 +48,7 @@ func runFragile(cfg, ledger string) error {
 			}
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		},
-		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
+		Stop: func(ctx context.Context, _ int) bool {
 			counts, err := m.Count(ctx)
 			return err == nil && counts.Unarchived() == 0
 		},

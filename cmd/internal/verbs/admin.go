@@ -39,7 +39,7 @@ func (a *app) run() *cobra.Command {
 
 func archiveAll(ctx context.Context, s *session) error {
 	cli.UseProcessors(1) // passes follow one another, and wait for Redis
-	return s.manager.Run(ctx, manager.Handlers{})
+	return s.manager.Run(ctx, manager.Handlers{Unhandled: manager.Archive})
 }
 
 func (a *app) doctor() *cobra.Command {

@@ -101,7 +101,7 @@ func (c choice) meansHead(e *archive.Entry) bool {
 
 // meansEntry judges an entry by all conditions. It reads the whole record only if one of them needs that.
 func (c choice) meansEntry(e *archive.Entry) (bool, error) {
-	if c.Queue == "" && c.Program == "" && c.Match == nil {
+	if c.Queue == "" && c.Program == "" && c.Plan == 0 && len(c.Labels) == 0 && c.Match == nil {
 		return c.meansHead(e), nil
 	}
 	t, err := c.task(e)
@@ -110,7 +110,10 @@ func (c choice) meansEntry(e *archive.Entry) (bool, error) {
 
 // fits judges a task by all conditions but its id and outcome.
 func (c choice) fits(t *task.Task) bool {
-	if c.Queue != "" && c.Queue != t.Queue || c.Program != "" && c.Program != t.Program {
+	if c.Queue != "" && c.Queue != t.Queue || c.Program != "" && c.Program != t.Program || c.Plan != 0 && c.Plan != t.Plan {
+		return false
+	}
+	if slices.ContainsFunc(c.Labels, func(label string) bool { return !slices.Contains(t.Labels, label) }) {
 		return false
 	}
 	if c.Match == nil {

@@ -184,11 +184,11 @@ func (s *site) start(ctx context.Context) {
 	parts.Go(func() {
 		handled := 0
 		_ = s.manager.Run(ctx, manager.Handlers{
-			Succeeded: func(context.Context, *manager.Manager, *task.Task) error { handled++; return nil },
-			Unhandled: func(_ context.Context, _ *manager.Manager, t *task.Task) error {
+			Succeeded: func(context.Context, *task.Task) error { handled++; return nil },
+			Unhandled: func(_ context.Context, t *task.Task) error {
 				return fmt.Errorf("task %d has %s: %v", t.ID, t.Outcome, t.Rounds)
 			},
-			AfterPass: func(context.Context, *manager.Manager, int) error {
+			AfterPass: func(context.Context, int) error {
 				for ; handled > 0; handled-- { // a pass archives what it has handled
 					s.done <- struct{}{}
 				}

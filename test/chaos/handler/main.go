@@ -67,7 +67,7 @@ type book struct {
 }
 
 // note is the handler.
-func (b book) note(_ context.Context, _ *manager.Manager, t *task.Task) error {
+func (b book) note(_ context.Context, t *task.Task) error {
 	if err := b.write(t, "start"); err != nil {
 		return err
 	}
