@@ -177,7 +177,9 @@ type Handler func(ctx context.Context, t *task.Task) error
 func Archive(context.Context, *task.Task) error { return nil }
 
 // archives reports whether the handler is Archive. Such tasks need not be read, and no lease.
-func (h Handler) archives() bool { return reflect.ValueOf(h).Pointer() == reflect.ValueOf(Archive).Pointer() }
+func (h Handler) archives() bool {
+	return reflect.ValueOf(h).Pointer() == reflect.ValueOf(Archive).Pointer()
+}
 
 // Handlers is what Run calls. A task that ended in a state without a handler, and without
 // [Handlers.Unhandled], stays as it is.

@@ -309,7 +309,9 @@ func TestRunTwice(t *testing.T) {
 
 type daemon struct{ *Manager }
 
-func (d daemon) Run(ctx context.Context) error { return d.Manager.Run(ctx, Handlers{Unhandled: Archive}) }
+func (d daemon) Run(ctx context.Context) error {
+	return d.Manager.Run(ctx, Handlers{Unhandled: Archive})
+}
 
 func TestLifecycle(t *testing.T) { //nolint:paralleltest // the battery looks for goroutines
 	redistest.Shared(t) // before the battery counts goroutines
