@@ -14,11 +14,11 @@ import (
 )
 
 // Handler is a Go function that does what a program would do (Flock: task
-// handler). A worker that has only handlers takes no task from a queue that has
-// a class, unless the class is the name of one of them (see Options.Classes):
-// open the tasks of a handler in a queue of its class, so that other workers
-// never see them. From a queue without a class it may get a task that it has no
-// handler for; it hands that back, and the slot rests for 5 s.
+// handler). A worker that has only handlers takes no task but those of its classes,
+// which are the names of the handlers (see Options.Classes): give the tasks of a
+// handler its name as [task.Spec].Class, or a queue of that class, so that other
+// workers never see them. A task of its class and a program that it has no handler
+// for it hands back, and the slot rests for 5 s.
 //
 // A handler should return soon after ctx is done; one that does not within
 // KillGrace makes its slot stuck until it returns, and what it returns then is
@@ -32,8 +32,8 @@ type Handler func(ctx context.Context, job *Job) error
 // Job is one round of a task for a Handler.
 type Job struct {
 	// Task is what a worker reads of the task: ID, Round, State, Rev, Plan and the
-	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Needs and
-	// Args; other fields are zero. ID and Round identify the round: a task may be
+	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Class,
+	// Needs and Args; other fields are zero. ID and Round identify the round: a task may be
 	// started more than once, each time in a round of its own. Program is the name
 	// the handler is registered by, Input what the task brings.
 	Task task.Task

@@ -119,7 +119,7 @@ func called[R any](c *call, p *plan.Plan, ofAll, ofThis []Option) *Future[R] {
 type Option func(*call)
 
 // WithSpec changes the tasks that calls become: their queue, timeout, max_fails and so
-// on. Of the spec it gets, Program, Input, Argv, Args and Needs are the business of
+// on. Of the spec it gets, Program, Class, Input, Argv, Args and Needs are the business of
 // this package, and the code of [Permanent] is added to FatalExitCodes.
 func WithSpec(change func(*task.Spec)) Option {
 	return func(c *call) { change(&c.spec) }
@@ -168,7 +168,7 @@ func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
 		change(c)
 	}
 	s := c.spec
-	s.Program, s.Input, s.Argv, s.Args = c.function, "", c.words, task.ArgsFiles
+	s.Program, s.Class, s.Input, s.Argv, s.Args = c.function, c.function, "", c.words, task.ArgsFiles
 	if !slices.Contains(s.FatalExitCodes, permanentCode) {
 		s.FatalExitCodes = append(slices.Clip(s.FatalExitCodes), permanentCode)
 	}
