@@ -13,8 +13,6 @@ var (
 	ErrValue = errors.New("the value does not fit")
 	// ErrNoJob means that a context is not that of a function which runs in a plan.
 	ErrNoJob = errors.New("this context is not that of a function in a plan: pass on the one that the function got")
-	// ErrFunctions means that functions cannot be served together, or not at all.
-	ErrFunctions = errors.New("these functions cannot be served")
 )
 
 // permanentCode is the exit code of rounds that are not to be tried again: EX_DATAERR
