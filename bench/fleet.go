@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,8 @@ func (f *fleetRun) run(ctx context.Context) error {
 // start makes the queues, and starts all but the workers, then those.
 func (f *fleetRun) start(ctx context.Context) error {
 	for i := range f.queues {
-		if err := f.site.Store.AddQueue(ctx, task.NewQueue(queueName(i))); err != nil {
+		q := task.NewQueue(queueName(i))
+		if err := errors.Join(q.Set("class", site.Class), f.site.Store.AddQueue(ctx, q)); err != nil {
 			return fmt.Errorf("making a queue: %w", err)
 		}
 	}

@@ -51,6 +51,8 @@ type ResultError struct {
 	// End is how that ended, empty if it has not; Cut says that its output was cut.
 	End statemachine.State
 	Cut bool
+	// Message is what its last round has said of its failure; empty if it said nothing.
+	Message string
 }
 
 // Error implements error.
@@ -61,6 +63,9 @@ func (e *ResultError) Error() string {
 			e.Task, ErrNoResult)
 	case e.End == statemachine.None:
 		return fmt.Sprintf("task %d has not ended: %v", e.Task, ErrNoResult)
+	}
+	if e.Message != "" {
+		return fmt.Sprintf("task %d has ended %s: %s", e.Task, e.End, e.Message)
 	}
 	return fmt.Sprintf("task %d has ended %s: %v", e.Task, e.End, ErrNoResult)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 
 	"github.com/tdf-go/tdf/manager"
@@ -88,7 +89,7 @@ func (p *Plan) Add(spec task.Spec, deps ...Dep) *Task {
 }
 
 // Refuse is [Plan.Add] for a task that cannot be, which is said by Send and Ready, as
-// a *[TaskError] with err. It is for packages that make specs, such as plan/fn.
+// a *[TaskError] with err. It is for packages that make specs, such as fn.
 func (p *Plan) Refuse(spec task.Spec, err error) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -335,15 +336,32 @@ func (p *Plan) Result(ctx context.Context, of Dep) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found, err := p.m.Results(ctx, id)
+	return Result(ctx, p.m, id)
+}
+
+// Result is [Plan.Result] for any task, in a plan or not, by its id.
+func Result(ctx context.Context, m *manager.Manager, id int64) (string, error) {
+	found, err := m.Results(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	if r := found[0]; r.End != statemachine.Succeeded || r.Cut {
-		return "", &ResultError{Task: r.Task, End: r.End, Cut: r.Cut}
+	r := found[0]
+	if r.End == statemachine.Succeeded && !r.Cut {
+		return r.Text, nil
 	}
-	return found[0].Text, nil
+	none := &ResultError{Task: r.Task, End: r.End, Cut: r.Cut}
+	if r.End != statemachine.None && !r.Cut {
+		t, err := m.Task(ctx, r.Task)
+		if err != nil {
+			return "", err
+		}
+		none.Message = strings.TrimSpace(t.Failure())
+	}
+	return "", none
 }
+
+// Manager is the manager that the plan was made or opened with.
+func (p *Plan) Manager() *manager.Manager { return p.m }
 
 func (p *Plan) idOf(of Dep) (int64, error) {
 	d, wrong := needOf(of, p)

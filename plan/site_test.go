@@ -87,6 +87,9 @@ func echo(_ context.Context, j *worker.Job) error {
 
 func fail(context.Context, *worker.Job) error { return fmt.Errorf("it broke") }
 
+// goClass is the class of the default queue, for workers that have only handlers.
+const goClass = "go"
+
 // crew runs a server and workers until stop is called.
 func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handlers) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -107,11 +110,15 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 			}
 		})
 	}
+	_, err = site.Internal.Store.SetQueue(ctx, task.DefaultQueue, func(q *task.QueueSpec) error { return q.Set("class", goClass) })
+	if err != nil {
+		panic(err)
+	}
 	srv, err := server.New(site, server.Options{})
 	daemon(srv.Run, err)
 	for i := range workers {
 		w, err := worker.New(site, worker.Options{Name: fmt.Sprintf("w%d", i), Handlers: of, Settings: worker.Settings{
-			Node: fmt.Sprintf("n%d", i), Slots: 1, DrainTimeout: -1, KillGrace: 100 * time.Millisecond, DiskReserve: -1,
+			Node: fmt.Sprintf("n%d", i), Slots: 1, Classes: []string{goClass}, DrainTimeout: -1, KillGrace: 100 * time.Millisecond, DiskReserve: -1,
 			SpoolDir: tb.TempDir(),
 		}})
 		daemon(w.Run, err)

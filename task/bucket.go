@@ -28,23 +28,28 @@ type Bucket struct {
 	Labels string
 	// Resources is what the task asks of a node, as [Resources.Text] writes it.
 	Resources string
+	// Class is the task's own class; empty means that of its queue.
+	Class string
 	// Priority: higher first among the due tasks of a queue.
 	Priority int
 }
 
-// Name is the bucket as part of a key: "default:::0", and with resources
-// "default:::0:gpu%3D1". Colons and odd characters within the parts are
-// percent-encoded.
+// Name is the bucket as part of a key: "default:::0", with resources
+// "default:::0:gpu%3D1", with a class "default:::0::resize". Colons and odd
+// characters within the parts are percent-encoded.
 func (b Bucket) Name() string {
 	if b == (Bucket{}) {
 		return DefaultBucketName
 	}
 	name := url.QueryEscape(b.QueueName()) + ":" + url.QueryEscape(b.Env) + ":" +
 		url.QueryEscape(b.Labels) + ":" + strconv.Itoa(b.Priority)
-	if b.Resources == "" {
-		return name
+	if b.Resources != "" || b.Class != "" {
+		name += ":" + url.QueryEscape(b.Resources)
 	}
-	return name + ":" + url.QueryEscape(b.Resources)
+	if b.Class != "" {
+		name += ":" + url.QueryEscape(b.Class)
+	}
+	return name
 }
 
 // QueueName is the queue, with the default one named.
@@ -60,8 +65,8 @@ func (b Bucket) QueueName() string {
 // the empty one.
 func ParseBucket(name string) (Bucket, error) {
 	parts := strings.Split(name, ":")
-	if len(parts) != 4 && len(parts) != 5 {
-		return Bucket{}, fmt.Errorf("bucket %q: want queue:env:labels:priority, and resources if any", name)
+	if len(parts) < 4 || len(parts) > 6 {
+		return Bucket{}, fmt.Errorf("bucket %q: want queue:env:labels:priority, and resources and class if any", name)
 	}
 	priority, err := strconv.Atoi(parts[3])
 	if err != nil {
@@ -72,7 +77,8 @@ func ParseBucket(name string) (Bucket, error) {
 			return Bucket{}, fmt.Errorf("bucket %q: %w", name, err)
 		}
 	}
-	b := Bucket{Queue: parts[0], Env: parts[1], Labels: parts[2], Priority: priority, Resources: strings.Join(parts[4:], "")}
+	parts = append(parts, "", "")
+	b := Bucket{Queue: parts[0], Env: parts[1], Labels: parts[2], Priority: priority, Resources: parts[4], Class: parts[5]}
 	if b.Queue == DefaultQueue {
 		b.Queue = ""
 	}
@@ -100,6 +106,7 @@ func (b Bucket) Fields() []string {
 		add("priority", strconv.Itoa(b.Priority))
 	}
 	add("resources", b.Resources)
+	add("class", b.Class)
 	return f
 }
 

@@ -16,6 +16,8 @@ func TestBucketNames(t *testing.T) {
 		"default:::0:gpu%3D1":     {Resources: "gpu=1"},
 		"q:python:gpu%3Da:-3":     {Queue: "q", Env: "python", Labels: "gpu=a", Priority: -3},
 		"q%3Aa:::7:a%3D1%2Cb%3D2": {Queue: "q:a", Priority: 7, Resources: "a=1,b=2"},
+		"default:::0::resize":     {Class: "resize"},
+		"q:::0:gpu%3D1:a%3A%3Ab":  {Queue: "q", Resources: "gpu=1", Class: "a::b"},
 	} {
 		if got := b.Name(); got != want {
 			t.Errorf("%+v is %q, want %q", b, got, want)
@@ -36,7 +38,7 @@ func TestBucketRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := task.Bucket{
 			Queue: rapid.String().Draw(t, "queue"), Env: rapid.String().Draw(t, "env"), Labels: rapid.String().Draw(t, "labels"),
-			Resources: rapid.String().Draw(t, "resources"), Priority: rapid.Int().Draw(t, "priority"),
+			Resources: rapid.String().Draw(t, "resources"), Class: rapid.String().Draw(t, "class"), Priority: rapid.Int().Draw(t, "priority"),
 		}
 		want := b
 		if b.Queue == task.DefaultQueue {
@@ -53,7 +55,7 @@ func TestBucketRoundTrip(t *testing.T) {
 func TestBucketNamesRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"", "default", "default::0", "default:::", "default:::x", "default:::0:a:b", "default:::+0", "default:::00", "default:::0:",
+		"", "default", "default::0", "default:::", "default:::x", "default:::0:a:b:c", "default:::0::", "default:::0:a:", "default:::+0", "default:::00", "default:::0:",
 		":::0", "q:%zz::0", "q:%3a::0", "q:a b::0", "default:::0%20",
 	} {
 		if b, err := task.ParseBucket(name); err == nil {
@@ -69,8 +71,8 @@ func TestBucketFields(t *testing.T) {
 			t.Errorf("%+v has fields %q", b, f)
 		}
 	}
-	b := task.Bucket{Queue: "q", Env: "e", Labels: "a=b", Resources: "gpu=1", Priority: 2}
-	want := []string{"queue", "q", "env", "e", "labels", "a=b", "priority", "2", "resources", "gpu=1"}
+	b := task.Bucket{Queue: "q", Env: "e", Labels: "a=b", Resources: "gpu=1", Class: "c", Priority: 2}
+	want := []string{"queue", "q", "env", "e", "labels", "a=b", "priority", "2", "resources", "gpu=1", "class", "c"}
 	if got := b.Fields(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -46,7 +46,7 @@ func CheckEnv(name string) error {
 	return nil
 }
 
-// CheckClass wants the class of a queue, as workers offer it: a printable text
+// CheckClass wants the class of a queue or a task, as workers offer it: a printable text
 // of at most 128 bytes without blanks, commas and equals signs. Empty is no class.
 func CheckClass(class string) error {
 	if class != "" && (!plain(class, maxText) || strings.Contains(class, "=")) {

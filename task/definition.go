@@ -239,7 +239,8 @@ func (d Definition) Map(f func(string) string) (Definition, error) {
 func (d *Definition) Bucket() Bucket {
 	priority, _ := strconv.Atoi(d.Text("priority")) // was checked
 	b := Bucket{
-		Queue: d.Text("queue"), Env: d.Text("env"), Labels: d.Text("labels"), Resources: d.Text("resources"), Priority: priority,
+		Queue: d.Text("queue"), Env: d.Text("env"), Labels: d.Text("labels"), Resources: d.Text("resources"), Class: d.Text("class"),
+		Priority: priority,
 	}
 	if b.Queue == DefaultQueue {
 		b.Queue = ""

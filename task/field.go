@@ -62,6 +62,7 @@ var table = []Field{
 	line("env", "", byQueue, text(func(s *Spec) *string { return &s.Env }, CheckEnv), "Environment that a worker must share; empty for none, so that the task runs anywhere."),
 	line("labels", "", byQueue, labels(func(s *Spec) *[]string { return &s.Labels }), "What a worker must offer, all of it."),
 	line("resources", "", byQueue, resources(func(s *Spec) *map[string]int { return &s.Resources }), "What the task takes of its node while it runs, for example `gpu=1,mem=2048`."),
+	line("class", "", byOpener, text(func(s *Spec) *string { return &s.Class }, CheckClass), "Class that a worker must serve, such as the name of a Go function; empty for that of the queue."),
 	line("priority", "0", byQueue, whole(func(s *Spec) **int { return &s.Priority }, MinPriority, MaxPriority), "Priority in its queue, higher first; waiting raises it (see the attribute `aging` of queues)."),
 	line("key", "", byOpener, text(func(s *Spec) *string { return &s.Key }, printed(maxKey)), "Name that makes the task unique in its queue for 7 days: the same key opens no second one."),
 	line("hold", "", byOpener, text(func(s *Spec) *string { return &s.Hold }, printed(maxHold)), "Why the task begins held, until it is released."),

@@ -64,6 +64,7 @@ func aBucket() *rapid.Generator[task.Bucket] {
 			Resources: rapid.OneOf(
 				rapid.Map(someResources(), task.Resources.Text), of("gpu=x", "gpu", "gpu=0", "gpu=-1", ",", "a=1,"),
 			).Draw(t, "asked"),
+			Class:    of("", "render", "rend", "index").Draw(t, "class"),
 			Priority: rapid.IntRange(-2, 2).Draw(t, "priority"),
 		}
 	})
@@ -85,6 +86,8 @@ func aWorker() *rapid.Generator[task.Offer] {
 			Labels:    rapid.SliceOfN(aLabel(), 0, 3).Draw(t, "labels"),
 			Resources: someResources().Draw(t, "resources"),
 			Classes:   rapid.SliceOfN(of("render", "render=2", "index", "index=", "rend", "x"), 0, 2).Draw(t, "classes"),
+
+			HandlersOnly: rapid.Bool().Draw(t, "handlers only"),
 		}
 	})
 }

@@ -71,6 +71,10 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Env       string
 	Labels    []string
 	Resources map[string]int
+	// Class is what a worker must serve to take the task, such as the name of one of
+	// its handlers (see worker.Options.Classes), a text without blanks, commas and
+	// equals signs of at most 128 bytes. Default: the class of the queue.
+	Class string
 	// Priority is from -1000 to 1000, higher first.
 	Priority *int
 	// MaxFaults is how often the task may fail through no fault of its own (see

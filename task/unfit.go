@@ -18,9 +18,12 @@ type Offer struct {
 	Labels []string
 	// Resources is what the node has in all, not what is free now.
 	Resources Resources
-	// Classes are the classes of queues that the worker serves, each name or
-	// name=version, beside the queues without a class, which all serve.
+	// Classes are the classes of tasks and queues that the worker serves, each name
+	// or name=version.
 	Classes []string
+	// HandlersOnly says that it runs no programs: it takes no task without a class,
+	// which all others do.
+	HandlersOnly bool
 	// MaxThreads is how many tasks may run on the node over all queues, by the
 	// configuration of this worker. It is enforced by the claim, not by Unfit.
 	MaxThreads Limit
@@ -43,8 +46,12 @@ func Unfit(b Bucket, q QueueSpec, o Offer) []Reason {
 	case !pinned && slices.Contains(q.Ignore, o.Node):
 		why = append(why, Reason{Kind: KindIgnored, Wanted: strings.Join(q.Ignore, ","), Has: o.Node})
 	}
-	if q.Class != "" && !o.serves(q.Class) {
-		why = append(why, Reason{Kind: KindClass, Wanted: q.Class, Has: strings.Join(o.Classes, ",")})
+	class := cmp.Or(b.Class, q.Class)
+	if class != "" && !o.serves(class) {
+		why = append(why, Reason{Kind: KindClass, Wanted: class, Has: strings.Join(o.Classes, ",")})
+	}
+	if class == "" && o.HandlersOnly {
+		why = append(why, Reason{Kind: KindPrograms, Has: strings.Join(o.Classes, ",")})
 	}
 	if b.Env != "" && b.Env != o.Env {
 		why = append(why, Reason{Kind: KindEnv, Wanted: b.Env, Has: o.Env})
@@ -52,7 +59,7 @@ func Unfit(b Bucket, q QueueSpec, o Offer) []Reason {
 	return append(o.without(b.Labels, why), o.tooSmall(b.Resources)...)
 }
 
-// serves reports whether a queue of that class is one for this worker.
+// serves reports whether the class is one of this worker.
 func (o *Offer) serves(class string) bool {
 	return slices.ContainsFunc(o.Classes, func(offered string) bool {
 		rest, ok := strings.CutPrefix(offered, class)
@@ -121,7 +128,8 @@ const (
 	KindPinned   Kind = "pinned"   // the queue is for other nodes
 	KindIgnored  Kind = "ignored"  // the queue is not for this node
 	KindPaused   Kind = "paused"   // the queue is paused
-	KindClass    Kind = "class"    // the worker does not serve the queue's class
+	KindClass    Kind = "class"    // the worker does not serve the class of the task, or of its queue
+	KindPrograms Kind = "programs" // the task has no class, and the worker has only handlers
 )
 
 // Reason says why a task must not run at a worker.
@@ -129,7 +137,7 @@ type Reason struct {
 	Kind Kind
 	// Wanted is what the task or its queue demands: an env, a label=value, a
 	// name=number, a list of nodes, a class. For KindIgnored it is the list of
-	// nodes to avoid, for KindPaused the name of the queue.
+	// nodes to avoid, for KindPaused the name of the queue, for KindPrograms empty.
 	Wanted string
 	// Has is what comes nearest to it on the worker's side: its env, the same
 	// label or resource with what it has of it, the node, its classes. Empty if
@@ -157,7 +165,9 @@ func (r Reason) String() string {
 		}
 		return "queue " + r.Wanted + " is paused"
 	case KindClass:
-		return "the queue is of class " + r.Wanted + ", the worker serves " + orNone(r.Has)
+		return "needs class " + r.Wanted + ", the worker serves " + orNone(r.Has)
+	case KindPrograms:
+		return "has no class, the worker runs no programs and takes only what has one of its classes: " + orNone(r.Has)
 	}
 	return string(r.Kind) + " " + r.Wanted
 }

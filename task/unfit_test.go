@@ -57,10 +57,15 @@ func TestUnfitReasons(t *testing.T) {
 		{name: "paused", queue: func(q *task.QueueSpec) { q.Paused = true },
 			want: []task.Reason{{Kind: task.KindPaused, Wanted: "q"}}, words: "queue q is paused"},
 		{name: "class", queue: func(q *task.QueueSpec) { q.Class = "render" },
-			want: []task.Reason{{Kind: task.KindClass, Wanted: "render", Has: "index=3,sum"}}, words: "the queue is of class render, the worker serves index=3,sum"},
+			want: []task.Reason{{Kind: task.KindClass, Wanted: "render", Has: "index=3,sum"}}, words: "needs class render, the worker serves index=3,sum"},
 		{name: "class of any version", queue: func(q *task.QueueSpec) { q.Class = "index" }},
 		{name: "not the beginning of a class", queue: func(q *task.QueueSpec) { q.Class = "su" },
-			want: []task.Reason{{Kind: task.KindClass, Wanted: "su", Has: "index=3,sum"}}, words: "the queue is of class su, the worker serves index=3,sum"},
+			want: []task.Reason{{Kind: task.KindClass, Wanted: "su", Has: "index=3,sum"}}, words: "needs class su, the worker serves index=3,sum"},
+		{name: "class of the task", bucket: task.Bucket{Class: "render"},
+			want: []task.Reason{{Kind: task.KindClass, Wanted: "render", Has: "index=3,sum"}}, words: "needs class render, the worker serves index=3,sum"},
+		{name: "its own class before that of the queue", bucket: task.Bucket{Class: "sum"}, queue: func(q *task.QueueSpec) { q.Class = "render" }},
+		{name: "its own class whatever the queue's", bucket: task.Bucket{Class: "render"}, queue: func(q *task.QueueSpec) { q.Class = "sum" },
+			want: []task.Reason{{Kind: task.KindClass, Wanted: "render", Has: "index=3,sum"}}, words: "needs class render, the worker serves index=3,sum"},
 		{name: "all reasons", bucket: task.Bucket{Env: "go", Labels: "gpu=c,zone=us"}, queue: func(q *task.QueueSpec) { q.Paused = true },
 			want: []task.Reason{
 				{Kind: task.KindPaused, Wanted: "q"}, {Kind: task.KindEnv, Wanted: "go", Has: "python"},
@@ -86,8 +91,7 @@ func TestUnfitReasons(t *testing.T) {
 	}
 }
 
-// TestWhichClassesAreServed: a queue with a class is for those that name it, one
-// without is open to all.
+// TestWhichClassesAreServed: what has a class is for those that name it, what has none for all that run programs.
 func TestWhichClassesAreServed(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -99,12 +103,21 @@ func TestWhichClassesAreServed(t *testing.T) {
 		{task.Offer{}, "", true},
 		{task.Offer{Classes: []string{"index", "render=2"}}, "render", true},
 		{task.Offer{Classes: []string{"index"}}, "", true},
+		{task.Offer{Classes: []string{"index"}, HandlersOnly: true}, "", false},
+		{task.Offer{Classes: []string{"index"}, HandlersOnly: true}, "index", true},
+		{task.Offer{Classes: []string{"index"}, HandlersOnly: true}, "render", false},
 	} {
 		q := task.NewQueue("q")
+		own := task.Unfit(task.Bucket{Class: tc.class}, q, tc.offer)
 		q.Class = tc.class
-		if got := task.Unfit(task.Bucket{}, q, tc.offer); (len(got) == 0) != tc.fits {
-			t.Errorf("class %q at %+v: %v", tc.class, tc.offer, got)
+		if got := task.Unfit(task.Bucket{}, q, tc.offer); (len(got) == 0) != tc.fits || !slices.Equal(got, own) {
+			t.Errorf("class %q at %+v: %v; of the task: %v", tc.class, tc.offer, got, own)
 		}
+	}
+	only := task.Offer{Classes: []string{"index", "sum"}, HandlersOnly: true}
+	want := "has no class, the worker runs no programs and takes only what has one of its classes: index,sum"
+	if why := task.Unfit(task.Bucket{}, task.NewQueue("q"), only); len(why) != 1 || why[0].Kind != task.KindPrograms || why[0].String() != want {
+		t.Errorf("%v, want %q", why, want)
 	}
 }
 
@@ -114,11 +127,14 @@ func fits(b task.Bucket, q task.QueueSpec, o task.Offer) bool {
 	if len(q.Pin) > 0 {
 		onNode = slices.Contains(q.Pin, o.Node)
 	}
-	classes := map[string]bool{"": true}
+	classes := map[string]bool{"": !o.HandlersOnly}
 	for _, c := range o.Classes {
 		classes[strings.Split(c, "=")[0]] = true
 	}
 	class := classes[q.Class]
+	if b.Class != "" {
+		class = classes[b.Class]
+	}
 	offered := map[string]bool{}
 	for _, l := range o.Labels {
 		offered[l] = true
@@ -149,11 +165,11 @@ func TestUnfitAgainstItsTwin(t *testing.T) {
 }
 
 func TestUnfitDoesNotAllocate(t *testing.T) {
-	b := task.Bucket{Env: "python", Labels: "gpu=a,zone=eu", Resources: "gpu=1,mem=2", Priority: 3}
+	b := task.Bucket{Env: "python", Labels: "gpu=a,zone=eu", Resources: "gpu=1,mem=2", Class: "render", Priority: 3}
 	q := task.NewQueue("q")
 	q.Class, q.Pin = "render", []string{"n1"}
 	o := task.Offer{
-		Node: "n1", Env: "python", Labels: []string{"zone=eu", "gpu=a"}, Resources: task.Resources{"gpu": 1, "mem": 9}, Classes: []string{"render=1"},
+		Node: "n1", Env: "python", Labels: []string{"zone=eu", "gpu=a"}, Resources: task.Resources{"gpu": 1, "mem": 9}, Classes: []string{"render=1"}, HandlersOnly: true,
 	}
 	var unfit int
 	if n := testing.AllocsPerRun(100, func() { unfit += len(task.Unfit(b, q, o)) }); n != 0 || unfit != 0 {

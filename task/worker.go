@@ -47,13 +47,15 @@ type Registration struct {
 	Version     string `json:"version"`
 	Containment string `json:"containment"`
 	Slots       int    `json:"slots"`
-	// Labels, Env, Resources, Classes and MaxThreads are what the worker offers
-	// (see [Offer]).
+	// Labels, Env, Resources, Classes, MaxThreads and HandlersOnly are what the
+	// worker offers (see [Offer]).
 	Labels     []string  `json:"labels"`
 	Env        string    `json:"env"`
 	Resources  Resources `json:"resources"`
 	Classes    []string  `json:"classes"`
 	MaxThreads Limit     `json:"maxthreads"`
+	// HandlersOnly says that it runs no programs, only Go functions.
+	HandlersOnly bool `json:"handlers_only"`
 	// Replaces is the incarnation that the caller knows to be dead, although no
 	// server has said so: that of a process of this host that is gone, one whose
 	// heartbeat the caller has seen stand still for one full lease by its own
@@ -65,6 +67,7 @@ type Registration struct {
 func (r *Registration) Offer() Offer {
 	return Offer{
 		Worker: r.Name, Node: r.Node, Env: r.Env, Labels: r.Labels, Resources: r.Resources, Classes: r.Classes, MaxThreads: r.MaxThreads,
+		HandlersOnly: r.HandlersOnly,
 	}
 }
 

@@ -50,7 +50,7 @@ func TestWork(t *testing.T) {
 	m := manager.New(site, "test", manager.Options{})
 	var ids []int64
 	for i := range 20 {
-		ids = append(ids, open(t, m, task.Spec{Program: "shout", Input: fmt.Sprint("no ", i)}))
+		ids = append(ids, open(t, m, task.Spec{Program: "shout", Class: "shout", Input: fmt.Sprint("no ", i)}))
 	}
 	tdftest.Work(t, site, map[string]worker.Handler{"shout": shout})
 	for i, id := range ids {
@@ -73,9 +73,9 @@ func TestClock(t *testing.T) {
 		}
 		return nil
 	}}
-	later := open(t, m, task.Spec{Program: "shout", StartAfter: clock.Now().Add(time.Hour)})
-	never := open(t, m, task.Spec{Program: "shout", StartAfter: clock.Now().Add(3 * time.Hour), EndBefore: clock.Now().Add(4 * time.Hour)})
-	flaky := open(t, m, task.Spec{Program: "flaky", MaxFails: &one, RetryDelay: 30 * time.Minute})
+	later := open(t, m, task.Spec{Program: "shout", Class: "shout", StartAfter: clock.Now().Add(time.Hour)})
+	never := open(t, m, task.Spec{Program: "shout", Class: "shout", StartAfter: clock.Now().Add(3 * time.Hour), EndBefore: clock.Now().Add(4 * time.Hour)})
+	flaky := open(t, m, task.Spec{Program: "flaky", Class: "flaky", MaxFails: &one, RetryDelay: 30 * time.Minute})
 	check := func(want ...statemachine.State) {
 		t.Helper()
 		for i, id := range []int64{later, never, flaky} {
@@ -109,9 +109,9 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := p.Add(task.Spec{Program: "shout", Input: "a"})
+	last := p.Add(task.Spec{Program: "shout", Class: "shout", Input: "a"})
 	for range 5 {
-		last = p.Add(task.Spec{Program: "shout", Input: "b"}, last)
+		last = p.Add(task.Spec{Program: "shout", Class: "shout", Input: "b"}, last)
 	}
 	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,8 @@ var errBusy = errors.New("tdftest: there is still work to do after a minute")
 const patience = time.Minute
 
 // Work runs a worker with these handlers until there is nothing left to do now: what
-// starts later, rests after a failure or has no handler stays open. It runs four tasks at
+// starts later, rests after a failure or has the class of no handler stays open (see
+// [worker.Handler]). It runs four tasks at
 // a time. A handler that takes more than a minute fails the test.
 func Work(tb TB, site *tdf.Site, handlers map[string]worker.Handler) {
 	tb.Helper()

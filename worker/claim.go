@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,14 +163,18 @@ func newView(r *Rules, offer *task.Offer) *view {
 	return v
 }
 
-// served are the queues, the default one among them, whose undemanding tasks
-// may run here.
+// served are the queues, the default one among them, whose undemanding tasks may run
+// here: those without a class of their own, or else those of a class that is served.
 func served(all []task.QueueSpec, offer *task.Offer) []task.QueueSpec {
 	if !slices.ContainsFunc(all, func(q task.QueueSpec) bool { return q.Name == task.DefaultQueue }) {
 		all = append(slices.Clip(all), task.NewQueue(task.DefaultQueue))
 	}
+	var class string
+	if offer.HandlersOnly && len(offer.Classes) > 0 {
+		class, _, _ = strings.Cut(offer.Classes[0], "=")
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(q task.QueueSpec) bool {
-		return len(task.Unfit(task.Bucket{Queue: q.Name}, q, *offer)) > 0
+		return len(task.Unfit(task.Bucket{Queue: q.Name, Class: class}, q, *offer)) > 0
 	})
 }
 

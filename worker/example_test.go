@@ -43,7 +43,9 @@ func workplace(ctx context.Context) (cfg string, remove func()) {
 		panic(err)
 	}
 	defer func() { _ = st.Close() }()
-	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "shout", "input", "hello world") })
+	spec := storetest.Spec(func(s *task.Definition) {
+		storetest.Set(s, "program", "shout", "class", "shout", "input", "hello world")
+	})
 	if _, err := st.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{spec}}); err != nil {
 		panic(err)
 	}

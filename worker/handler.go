@@ -14,11 +14,11 @@ import (
 )
 
 // Handler is a Go function that does what a program would do (Flock: task
-// handler). A worker that has only handlers takes no task from a queue that has
-// a class, unless the class is the name of one of them (see Options.Classes):
-// open the tasks of a handler in a queue of its class, so that other workers
-// never see them. From a queue without a class it may get a task that it has no
-// handler for; it hands that back, and the slot rests for 5 s.
+// handler). A worker that has only handlers takes no task but those of its classes,
+// which are the names of the handlers (see Options.Classes): give the tasks of a
+// handler its name as [task.Spec].Class, or a queue of that class, so that other
+// workers never see them. A task of its class and a program that it has no handler
+// for it hands back, and the slot rests for 5 s.
 //
 // A handler should return soon after ctx is done; context.Cause says why it is: the
 // error matches [ErrTimeout], [ErrCancelled], [ErrDraining] or [ErrLeaseLost]. One that does not within

@@ -20,7 +20,9 @@ func handlers(of map[string]Handler) func(*options) {
 }
 
 func forHandler(name string) func(*task.Definition) {
-	return func(s *task.Definition) { storetest.Set(s, "program", name, "source", "", "input", "1 2 3") }
+	return func(s *task.Definition) {
+		storetest.Set(s, "program", name, "class", name, "source", "", "input", "1 2 3")
+	}
 }
 
 // A Go function does tasks through the same claims, records and rules as a
@@ -112,16 +114,57 @@ func TestMiddleware(t *testing.T) {
 
 type testKey struct{}
 
-// A task that this worker has no handler for is left to others, and costs nothing.
+// A worker with only handlers never claims a task of another class, or of none: what
+// it is there for does not wait behind such tasks.
+func TestHandlersOnly(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const others = 20
+	var theirs []int64
+	for i := range others {
+		class := []string{"", "other"}[i%2]
+		theirs = append(theirs, s.open(t, forHandler("other"), func(d *task.Definition) { storetest.Set(d, "class", class) }))
+	}
+	s.start(t, func(o *options) { o.Slots = 4 }, handlers(map[string]Handler{"echo": func(context.Context, *Job) error { return nil }}))
+	for range 8 {
+		checkFields(t, s.await(t, s.open(t, forHandler("echo")), sm.Executed), map[string]string{"round": "0", "0:error": "", "0:worker": "w"})
+	}
+	for _, id := range theirs {
+		checkFields(t, s.Task(t, id), map[string]string{"state": "open", "round": "0", "rev": "-", "releases": "-", "0:running": "-", "0:worker": "-"})
+	}
+	if w := s.worker(t); !w.HandlersOnly || len(w.Queues) != 1 || w.Queues[0].Queue != task.DefaultQueue {
+		t.Errorf("registered %+v, want handlers only, in the default queue", w)
+	}
+}
+
+// A worker that runs programs too takes what has no class, and what has one of its own.
+func TestHandlersAndPrograms(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	away := s.open(t, s.script(t, "p", "true"), func(d *task.Definition) { storetest.Set(d, "class", "other") })
+	s.start(t, func(o *options) {
+		o.Handlers = map[string]Handler{"echo": func(context.Context, *Job) error { return nil }}
+	})
+	for _, id := range []int64{s.open(t, s.script(t, "p", "true")), s.open(t, forHandler("echo"))} {
+		checkFields(t, s.await(t, id, sm.Executed), map[string]string{"0:error": "", "0:worker": "w"})
+	}
+	checkFields(t, s.Task(t, away), map[string]string{"state": "open", "0:worker": "-"})
+	if s.worker(t).HandlersOnly {
+		t.Error("registered as one that runs no programs")
+	}
+}
+
+// A task of its class that this worker has no handler for is left to others, and costs
+// nothing.
 func TestTaskForOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	id := s.open(t, forHandler("other"))
+	id := s.open(t, forHandler("other"), func(d *task.Definition) { storetest.Set(d, "class", "echo") })
 	w := s.start(t, handlers(map[string]Handler{"echo": func(context.Context, *Job) error { return nil }}))
 	w.log.await(t, "leaving the task to other workers")
 	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "releases": "1", "fails": "0", "0:error": "-", "0:class": "handler"})
 	s.start(t, func(o *options) {
-		o.Name, o.Programs = "programs", fakePrograms(func(context.Context, func(string)) (string, error) {
+		o.Name, o.Classes, o.Programs = "programs", []string{"echo"}, fakePrograms(func(context.Context, func(string)) (string, error) {
 			return "", errors.New("fetched by another")
 		})
 	})

@@ -120,7 +120,7 @@ func TestWaitsGrowUntilThereIsATask(t *testing.T) {
 	if !slices.Equal(got, growing) {
 		t.Fatalf("waits %v, want %v", got, growing)
 	}
-	id := s.open(t, func(spec *task.Definition) { storetest.Set(spec, "program", "p") })
+	id := s.open(t, func(spec *task.Definition) { storetest.Set(spec, "program", "p", "class", "p") })
 	s.await(t, id, sm.Executed)
 	for at := next(); at != growing[0]; at = next() {
 		if at != "0.05" {

@@ -20,7 +20,7 @@ func TestOfferFromConfig(t *testing.T) {
 	o.Name = "w"
 	want := task.Offer{
 		Worker: "w", Node: "n", Env: "python", Labels: []string{"a=2", "b=1"}, Resources: task.Resources{"gpu": 4},
-		Classes: []string{"render=2"}, MaxThreads: 3,
+		Classes: []string{"render=2"}, MaxThreads: 3, HandlersOnly: true,
 	}
 	if got := o.offer(); !reflect.DeepEqual(got, want) {
 		t.Errorf("offers %+v, want %+v", got, want)

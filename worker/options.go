@@ -70,9 +70,10 @@ type Settings struct {
 	// Resources is what the node has in all of what tasks ask for, by name, each
 	// at least 1. The workers of a node share it and should all say the same.
 	Resources task.Resources
-	// Classes are the classes of queues that the worker serves, each name or
-	// name=version; a queue without a class it serves in any case. Default: the
-	// names of the handlers.
+	// Classes are the classes that the worker serves, each name or name=version: it
+	// takes the tasks that have such a class, or whose queue has one while they have
+	// none. Tasks without any class it takes too if it runs programs, never if it has
+	// only handlers. Default: the names of the handlers.
 	Classes []string
 	// MaxThreads is how many tasks may run at a time on the node, over all queues
 	// and all its workers, where nobody has set that for the node. Default: no limit.
@@ -264,6 +265,7 @@ func (o *options) offer() task.Offer {
 	offer := task.Offer{
 		Worker: o.Name, Node: o.Node, Env: o.Env, Labels: slices.Sorted(slices.Values(o.Labels)),
 		Resources: o.Resources, Classes: slices.Clone(o.Classes), MaxThreads: o.MaxThreads,
+		HandlersOnly: !o.runsPrograms(),
 	}
 	if len(o.Classes) == 0 {
 		offer.Classes = o.handlerClasses()
@@ -271,7 +273,7 @@ func (o *options) offer() task.Offer {
 	return offer
 }
 
-// handlerClasses are the names of the handlers that a queue can have as class.
+// handlerClasses are the names of the handlers that a task can have as class.
 func (o *options) handlerClasses() []string {
 	names := slices.Sorted(maps.Keys(o.Handlers))
 	return slices.DeleteFunc(names, func(name string) bool { return task.CheckClass(name) != nil })

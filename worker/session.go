@@ -102,7 +102,7 @@ func (w *Worker) registration() task.Registration {
 		Name: w.opts.Name, Node: w.opts.Node, Host: host, PID: os.Getpid(), Identity: identity(w.token),
 		Version: w.opts.Version, Slots: w.opts.Slots, Containment: "handlers",
 		Env: offer.Env, Labels: offer.Labels, Resources: offer.Resources,
-		Classes: offer.Classes, MaxThreads: offer.MaxThreads,
+		Classes: offer.Classes, MaxThreads: offer.MaxThreads, HandlersOnly: offer.HandlersOnly,
 	}
 	if w.opts.container != nil {
 		r.Containment = w.opts.container.Describe()

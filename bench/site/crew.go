@@ -34,6 +34,10 @@ type Site struct {
 
 const namespace = "bench"
 
+// Class is that of the default queue while there is a crew, whose workers serve it: so
+// the tasks of the benchmarks need none of their own.
+const Class = "bench"
+
 // New starts a Redis; see [StartRedis] for the settings. The caller closes the site.
 func New(ctx context.Context, settings ...string) (*Site, error) {
 	srv, err := StartRedis(ctx, settings...)
@@ -158,6 +162,10 @@ type Crew struct {
 // Run calls do with an empty crew, to which it adds, and ends that crew. The context of do ends when one of the crew has
 // failed, with the reason as its cause.
 func (s *Site) Run(ctx context.Context, do func(ctx context.Context, c *Crew) error) error {
+	_, err := s.Store.SetQueue(ctx, task.DefaultQueue, func(q *task.QueueSpec) error { return q.Set("class", Class) })
+	if err != nil {
+		return fmt.Errorf("setting the class: %w", err)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := &Crew{ctx: ctx, site: s, cancel: cancel}
 	errs := []error{do(ctx, c)}
@@ -235,7 +243,8 @@ func (c *Crew) Worker(h Hand) error {
 	w, err := worker.New(nil, worker.Options{
 		Name: h.Name, Backend: st, Handlers: h.Handlers, Logger: slog.New(slog.DiscardHandler),
 		Settings: worker.Settings{
-			Node: h.Name, Slots: h.Slots, DrainTimeout: time.Minute, DiskReserve: -1, SpoolDir: filepath.Join(c.site.temp, h.Name),
+			Node: h.Name, Slots: h.Slots, Classes: []string{Class}, DrainTimeout: time.Minute, DiskReserve: -1,
+			SpoolDir: filepath.Join(c.site.temp, h.Name),
 		},
 	})
 	if err != nil {

@@ -212,7 +212,7 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 	in := func(b task.Bucket) task.Definition {
 		return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) })
 	}
-	odd := task.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1"}
+	odd := task.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1", Class: "A::B"}
 	urgent, other := task.Bucket{Priority: 5}, task.Bucket{Queue: "other"}
 	sp.AddQueue(t, task.NewQueue(odd.Queue))
 	sp.AddQueue(t, task.NewQueue(other.Queue))
@@ -235,7 +235,7 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 		t.Errorf("claimed %+v", r.Tasks)
 	}
 	r = claim(tasks.ClaimRequest{Candidates: storetest.Free(odd), Max: 1, Node: "n", Resources: task.Resources{"gpu": 1}})
-	if len(r.Tasks) != 1 || r.Tasks[0].Bucket != odd {
+	if len(r.Tasks) != 1 || r.Tasks[0].Bucket != odd || r.Tasks[0].Spec.Class != odd.Class {
 		t.Errorf("claimed %+v", r.Tasks)
 	}
 }

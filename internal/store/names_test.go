@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -74,7 +75,7 @@ func TestOddBuckets(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	for i, odd := range oddNames {
-		b := task.Bucket{Queue: odd, Env: odd, Labels: odd + "=1", Priority: i - 3}
+		b := task.Bucket{Queue: odd, Env: odd, Labels: odd + "=1", Class: odd, Priority: i - 3}
 		id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "input", odd) }))[0]
 		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), append(b.Fields(), "program", odd))
 		sp.Raw.Del(t.Context(), sp.Key("ready:default:::0"))
@@ -84,6 +85,13 @@ func TestOddBuckets(t *testing.T) {
 		}
 		if changed, err := sp.Store.Reindex(t.Context(), &found[0].Task, 0); !changed || err != nil {
 			t.Fatal(changed, err)
+		}
+		for of, want := range map[task.Bucket]int{b: 0, {Queue: b.Queue, Env: b.Env, Labels: b.Labels, Priority: b.Priority}: 1} {
+			x := upkeep.Index{Kind: upkeep.IndexReady, Of: of.Name()}
+			sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+x.Of), redis.Z{Member: tasks.Member(id)})
+			if gone, err := sp.Store.Unlist(t.Context(), x, []string{tasks.Member(id)}); err != nil || len(gone) != want {
+				t.Errorf("%q: %d entries do not belong into %s, want %d; error %v", odd, len(gone), x.Of, want, err)
+			}
 		}
 		all, err := sp.Store.Buckets(t.Context())
 		if err != nil || !slices.Contains(all, b) {

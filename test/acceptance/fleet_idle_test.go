@@ -48,7 +48,7 @@ func TestLongIdleFleet(t *testing.T) {
 	if each > 1 || each < 0.1 {
 		t.Errorf("an idle worker sends %.2f commands a second, want at most 1 and more than none", each)
 	}
-	id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "idle") }))[0]
+	id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "idle", "class", "idle") }))[0]
 	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == sm.Executed }, "the task is not executed")
 	stamps := storetest.Stamps(sp.Task(t, id), 0)
 	within(t, "from opening to the claim", stamps["open"], stamps["running"], sm.Second)

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -53,9 +54,13 @@ func (b *bench) planCrew() *planCrew {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	_, err = b.store.SetQueue(b.t.Context(), task.DefaultQueue, func(q *task.QueueSpec) error { return q.Set("class", "go") })
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	w, err := worker.New(b.site(), worker.Options{
 		Name: "w", Handlers: map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate, "split": split},
-		Settings: worker.Settings{Node: "n", Slots: 2, SpoolDir: b.t.TempDir(), DiskReserve: -1, KillGrace: 100 * time.Millisecond},
+		Settings: worker.Settings{Node: "n", Classes: []string{"go"}, Slots: 2, SpoolDir: b.t.TempDir(), DiskReserve: -1, KillGrace: 100 * time.Millisecond},
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -205,6 +205,7 @@ func placeRows(table *cli.Table, t *task.Task) {
 	table.Some(envField, t.Env)
 	table.Some("labels", strings.Join(t.Labels, ", "))
 	table.Some("resources", amounts(t.Resources))
+	table.Some("class", t.Class)
 	table.Some("key", t.Key)
 	table.Some("comment", t.Comment)
 }

@@ -88,13 +88,14 @@ var remedies = map[string]string{
 	"plan.retry":        "tdf-manager plan retry NAME",
 	"plan.ready": "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +
 		"or tdf-manager plan cancel NAME",
-	"worker":            "put VALUE into [worker] ATTRIBUTE of worker NAME, and start it again",
-	"worker.start":      "start a worker with: VALUE",
-	"worker.state":      "tdf-manager worker undrain NAME, or start it again",
-	"worker.reason":     "mend what it says on its host",
-	"worker.free_slots": "wait for a slot, or give it more slots",
-	"worker.handlers":   "give worker NAME a handler of the name VALUE, or start a worker that runs programs",
-	"worker.env":        "set [worker] env = VALUE for worker NAME, and start it again",
+	"worker":               "put VALUE into [worker] ATTRIBUTE of worker NAME, and start it again",
+	"worker.start":         "start a worker with: VALUE",
+	"worker.state":         "tdf-manager worker undrain NAME, or start it again",
+	"worker.reason":        "mend what it says on its host",
+	"worker.free_slots":    "wait for a slot, or give it more slots",
+	"worker.handlers":      "give worker NAME a handler of the name VALUE, or start a worker that runs programs",
+	"worker.handlers_only": "start a worker that runs programs, or let worker NAME run them too; submit tasks of a handler with --class",
+	"worker.env":           "set [worker] env = VALUE for worker NAME, and start it again",
 }
 
 // remedyText says how to make a change. It is empty for none.

@@ -50,7 +50,29 @@ func TestWhyRefuses(t *testing.T) {
 	}
 }
 
-// A worker of Go functions takes from a queue without a class what it has no handler for, and hands it back: that is in the way.
+// A worker of Go functions leaves a task without a class alone: that is in the way, and who would take it is told.
+func TestWhyHandlersOnly(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	only := storetest.Registration("w")
+	only.Classes, only.HandlersOnly = []string{"echo", "sum"}, true
+	if _, err := b.store.Register(t.Context(), only); err != nil {
+		t.Fatal(err)
+	}
+	b.must("submit", "--program", "echo")
+	wantText(t, b.must("why", "1"), "* has no class, the worker runs no programs and takes only what has one of its classes: echo,sum (worker w on node-1)\n"+
+		"    -> start a worker that runs programs, or let worker w run them too; submit tasks of a handler with --class\n")
+	b.must("submit", "--program", "echo", "--class", "echo")
+	wantText(t, b.must("why", "2"), "nothing is in the way: the next claim of worker w on node-1")
+	wantText(t, b.must("show", "2"), "class", "echo")
+	b.must("submit", "--program", "echo", "--class", "render")
+	wantText(t, b.must("why", "3"), "needs class render, the worker serves echo,sum", "-> put render into [worker] classes of worker w, and start it again")
+	if r := b.run("submit", "--program", "echo", "--class", "a b"); r.code != 2 || !strings.Contains(r.err, "blanks") {
+		t.Errorf("%+v, want 2 and why", r)
+	}
+}
+
+// A worker of Go functions takes what has its class, also where it has no handler for it, and hands that back: that is in the way.
 func TestWhyNoHandler(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -63,7 +85,7 @@ func TestWhyNoHandler(t *testing.T) {
 	says("* no live worker has a handler for program other or runs programs: handed back by w\n" +
 		"    -> give worker w a handler of the name other, or start a worker that runs programs\n")
 	programs := storetest.Registration("programs")
-	programs.Labels = nil
+	programs.Labels, programs.Classes = nil, []string{"go"}
 	if _, err := b.store.Register(t.Context(), programs); err != nil {
 		t.Fatal(err)
 	}

@@ -194,6 +194,9 @@ func (c *candidate) adapt(r task.Reason) (int, Remedy) {
 	case task.KindClass:
 		w.Classes = append(slices.Clone(w.Classes), r.Wanted)
 		return costLacks, c.onWorker("classes", r.Wanted)
+	case task.KindPrograms:
+		w.HandlersOnly = false
+		return costLacks, c.onWorker(AttrOnly, "false")
 	case task.KindEnv:
 		w.Env = r.Wanted
 		return costLacks, c.onWorker("env", r.Wanted)

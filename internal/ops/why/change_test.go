@@ -142,6 +142,8 @@ func (p *Plan) changeWorker(c why.Remedy) error {
 		w.Labels = append(w.Labels, c.Value)
 	case "classes":
 		w.Classes = append(w.Classes, c.Value)
+	case why.AttrOnly:
+		w.HandlersOnly = c.Value != "false"
 	case "resources":
 		return enlarge(w, c.Value)
 	default:

@@ -248,22 +248,23 @@ func blocks(kind Kind, change Remedy, text string) Reason {
 // The attributes of objects that a remedy sets, where they are not attributes of
 // queues and nodes by their own names, or words of a worker's offer.
 const (
-	AttrNow       = "now"        // of time: seconds since 1970, to be waited for
-	AttrHold      = "hold"       // of a task: "" releases it; of a plan: "" resumes it
-	AttrNeeds     = "needs"      // of a task: "" once all that it needs have ended
-	AttrReady     = "ready"      // of a plan: true once it has been built
-	AttrRetry     = "retry"      // of a plan: the task that failed
-	AttrSubmit    = "submit"     // of a plan: a new one, because it was called off
-	AttrBefore    = "before"     // of a task: how many are claimed before it
-	AttrEndBefore = "end_before" // of a task
-	AttrListed    = "listed"     // of a task: true once a server has taken it over
-	AttrState     = "state"      // of a worker: ready
-	AttrHandlers  = "handlers"   // of a worker: the name of one more Go function
-	AttrReason    = "reason"     // of a worker: "" once it claims again
-	AttrFreeSlots = "free_slots" // of a worker: how many more slots have to be free
-	AttrStart     = "start"      // of a worker: a new one with this offer; without a node, on any that the queue does not avoid
-	AttrFree      = "free"       // of a node: name=number, how much more of a resource has to be free
-	AttrGate      = "quarantine" // of the server
+	AttrNow       = "now"           // of time: seconds since 1970, to be waited for
+	AttrHold      = "hold"          // of a task: "" releases it; of a plan: "" resumes it
+	AttrNeeds     = "needs"         // of a task: "" once all that it needs have ended
+	AttrReady     = "ready"         // of a plan: true once it has been built
+	AttrRetry     = "retry"         // of a plan: the task that failed
+	AttrSubmit    = "submit"        // of a plan: a new one, because it was called off
+	AttrBefore    = "before"        // of a task: how many are claimed before it
+	AttrEndBefore = "end_before"    // of a task
+	AttrListed    = "listed"        // of a task: true once a server has taken it over
+	AttrState     = "state"         // of a worker: ready
+	AttrHandlers  = "handlers"      // of a worker: the name of one more Go function
+	AttrOnly      = "handlers_only" // of a worker: false if it runs programs too
+	AttrReason    = "reason"        // of a worker: "" once it claims again
+	AttrFreeSlots = "free_slots"    // of a worker: how many more slots have to be free
+	AttrStart     = "start"         // of a worker: a new one with this offer; without a node, on any that the queue does not avoid
+	AttrFree      = "free"          // of a node: name=number, how much more of a resource has to be free
+	AttrGate      = "quarantine"    // of the server
 )
 
 // Remedy is a change that takes a reason away: the attribute of the object is to

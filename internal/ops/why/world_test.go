@@ -199,6 +199,7 @@ func drawBucket(t drawer) task.Bucket {
 	return task.Bucket{
 		Queue: rapid.SampledFrom([]string{"", "a", "a", "b", "unknown"}).Draw(t.T, "queue"), Env: oneOf(t, "env", "", "", "", "e", "f"),
 		Labels: oneOf(t, "labels", "", "", "", "x=1", "x=2", "x=1,y=1"), Resources: rapid.SampledFrom(demands).Draw(t.T, "resources"),
+		Class:    oneOf(t, "class", "", "", "", "c", "d"),
 		Priority: rapid.SampledFrom([]int{0, 0, 0, -1, 1, 2}).Draw(t.T, "priority"),
 	}
 }
@@ -208,6 +209,7 @@ func drawWorker(t drawer, name string) task.Worker {
 		Registration: task.Registration{
 			Name: name, Node: rapid.SampledFrom(nodes).Draw(t.T, "node"), Env: oneOf(t, "env", "", "e"), MaxThreads: drawLimit(t, "maxthreads"),
 			Classes: oneOf(t, "classes", nil, nil, []string{"c=1"}, []string{"d"}), Slots: oneOf(t, "slots", 4, 4, 2, 1, 0),
+			HandlersOnly: t.seldom("handlers only"),
 		},
 		State:  oneOf(t, "state", task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped),
 		Reason: oneOf(t, "reason", "", "", "", "", "disk full"),

@@ -63,7 +63,7 @@ func registrationFields(r *task.Registration) []any {
 		"node", r.Node, "host", r.Host, "version", r.Version, "containment", r.Containment,
 		"slots", r.Slots, "labels", strings.Join(r.Labels, ","), "busy", 0, "stuck", 0, "reason", "",
 		"env", r.Env, tasks.ResourcesField, r.Resources.Text(), "classes", strings.Join(r.Classes, ","),
-		"maxthreads", r.MaxThreads.Text(),
+		"maxthreads", r.MaxThreads.Text(), "handlers_only", conn.Flag(r.HandlersOnly),
 		"spec_version", SpecVersion, "queuetypes", queueTypes(r.Classes),
 	}
 }

@@ -56,7 +56,7 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, Queue, Needs and Args.
+	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, Queue, Class, Needs and Args.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
 	Bucket task.Bucket
@@ -223,7 +223,7 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 		Expiry: at.Moment(t.EndBefore),
 		Spec: task.Spec{
 			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
-			Queue: bucket.QueueName(), Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
+			Queue: bucket.QueueName(), Class: bucket.Class, Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
 		},
 	}
 	if text := f.Get("argv"); text != "" {
@@ -250,7 +250,7 @@ var (
 		"program", "source", "input",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
-		"argv", "args", PlanField, "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
+		"argv", "args", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 

@@ -90,13 +90,14 @@ func DecodeSeenList(list conn.Reply, at conn.Clock) []TaskHeader {
 }
 
 // headerFields are read by lib/light.lua, beside state and round: those that a task gets while it lives, and of those that
-// its opener gave what a default can be given for.
+// its opener gave the program, the class, and what a default can be given for.
 var headerFields = append([]string{
 	"rev", "fails", "timeouts", "losses", "releases", "faults", "not_before", "outcome", "cancel_requested", "failed_nodes", "program",
+	ClassField,
 }, configured()...)
 
-// roundFields are read of the round that the task is in.
-var roundFields = []string{"claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code", "retry"}
+// roundFields are read of the round that the task is in. The colon tells them from those of the task.
+var roundFields = []string{":claim", ":running", ":executed", ":worker", ":incarnation", ":node", ":class", ":exit_code", ":retry"}
 
 // headerOrder is the order in which lib/light.lua returns a task.
 var headerOrder = slices.Concat([]string{"state", "round"}, headerFields, roundFields, []string{"failed"})
@@ -124,14 +125,14 @@ func placesOf(names []string) map[string]int {
 
 // headerReply picks the fields of a header, in their order, from all that a task has.
 func headerReply(fields map[string]string) conn.Reply {
-	round := fields["round"] + ":"
+	round := fields["round"]
 	light := make(conn.Reply, len(headerOrder))
 	for i, name := range headerOrder {
 		switch {
 		case slices.Contains(roundFields, name):
 			light[i] = fields[round+name]
 		case name == "failed":
-			light[i] = conn.Flag(fields[round+"error"] != "")
+			light[i] = conn.Flag(fields[round+":error"] != "")
 		default:
 			light[i] = fields[name]
 		}
@@ -165,12 +166,12 @@ func decodeHeader(id int64, r conn.Reply) TaskHeader {
 	}
 	t.Task = f.task(id)
 	t.Current = f.current()
-	t.Node, t.Program = f.Get("node"), f.Get("program")
+	t.Node, t.Program = f.Get(":node"), f.Get("program")
 	t.Bucket = f.bucket()
 	if names := f.Get("failed_nodes"); names != "" {
 		t.FailedNodes = strings.Split(names, ",")
 	}
-	t.Worker, t.Incarnation = f.Get("worker"), int64(f.Count("incarnation"))
+	t.Worker, t.Incarnation = f.Get(":worker"), int64(f.Count(":incarnation"))
 	if f.Err != nil {
 		t.Err = &conn.DamageError{ID: id, Reason: f.Err.Error()}
 	}
@@ -311,17 +312,19 @@ const chargeProgram = "program"
 // current reads the round the task is in.
 func (f *FieldReader) current() statemachine.Round {
 	r := statemachine.Round{
-		Claim: f.Get("claim"), Running: f.Stamp("running"), Executed: f.Stamp("executed"), Failed: f.Get("failed") != "",
-		Class: statemachine.Class(f.Get("class")), Retry: f.Stamp("retry"),
+		Claim: f.Get(":claim"), Running: f.Stamp(":running"), Executed: f.Stamp(":executed"), Failed: f.Get("failed") != "",
+		Class: statemachine.Class(f.Get(":class")), Retry: f.Stamp(":retry"),
 	}
-	if code, err := strconv.Atoi(f.Get("exit_code")); err == nil {
+	if code, err := strconv.Atoi(f.Get(":exit_code")); err == nil {
 		r.ExitCode, r.HasExit = code, true
 	}
 	return r
 }
 
 func (f *FieldReader) bucket() task.Bucket {
-	b := task.Bucket{Queue: f.Get("queue"), Env: f.Get("env"), Labels: f.Get("labels"), Resources: f.Get("resources")}
+	b := task.Bucket{
+		Queue: f.Get("queue"), Env: f.Get("env"), Labels: f.Get("labels"), Resources: f.Get("resources"), Class: f.Get(ClassField),
+	}
 	if text := f.Get("priority"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {

@@ -243,6 +243,7 @@ const (
 	QueueField     = "queue"
 	PlanField      = "plan"
 	ResourcesField = "resources"
+	ClassField     = "class" // of a task, a queue and a round, each its own
 	startField     = "start_after"
 )
 

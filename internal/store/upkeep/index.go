@@ -133,7 +133,7 @@ func (s *Upkeep) strays(ctx context.Context, script string, x Index, members []s
 // bucketFields are the fields that say which bucket a task is in, and their
 // defaults, in the order of strays.lua.
 var bucketFields = []struct{ name, otherwise string }{
-	{"queue", task.DefaultQueue}, {"env", ""}, {"labels", ""}, {"priority", "0"}, {"resources", ""},
+	{"queue", task.DefaultQueue}, {"env", ""}, {"labels", ""}, {"priority", "0"}, {"resources", ""}, {"class", ""},
 }
 
 // bucket is what the tasks in an index of ready ones have in bucketFields.

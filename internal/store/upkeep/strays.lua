@@ -3,7 +3,7 @@
 --
 -- KEYS meta; then the index: due, ready, held, stop, archivedAs or a state
 -- ARGV kind (due, ready, held, stop, archived or state), of (name of the worker, or the outcome), open, running (states),
---   queue, env, labels, priority, resources (of the bucket); then members
+--   queue, env, labels, priority, resources, class (of the bucket); then members
 -- Returns the members that are there and do not belong there; in a state, the malformed ids.
 local index, kind = KEYS[#K + 1], A.kind
 local sorted = kind ~= 'held' and kind ~= 'stop'
@@ -27,7 +27,7 @@ end
 local function waits(t)
   local queue = t[3] and t[3] ~= '' and t[3] or DEFAULT_QUEUE
   return t[1] == A.open and queue == A.queue and (t[4] or '') == A.env and (t[5] or '') == A.labels
-    and (tonumber(t[6] or '') or 0) == tonumber(A.priority) and (t[7] or '') == A.resources
+    and (tonumber(t[6] or '') or 0) == tonumber(A.priority) and (t[7] or '') == A.resources and (t[10] or '') == A.class
 end
 
 -- A report keeps its deadline until it is settled, if a foreign client has made it.
@@ -38,7 +38,7 @@ local function belongs(member)
   if not id then return false end
   if kind == 'state' then return true end
   local key = K.task(id)
-  local t = redis.pcall('HMGET', key, 'state', 'round', 'queue', 'env', 'labels', 'priority', 'resources', 'cancel_requested', 'outcome')
+  local t = redis.pcall('HMGET', key, 'state', 'round', 'queue', 'env', 'labels', 'priority', 'resources', 'cancel_requested', 'outcome', 'class')
   if t.err then return true end
   if kind == 'due' then return lasting[t[1]] end
   if kind == 'ready' then return waits(t) end

@@ -147,7 +147,7 @@ func Set(d *task.Definition, pairs ...string) {
 
 // SetBucket makes the task one of a bucket.
 func SetBucket(d *task.Definition, b task.Bucket) {
-	for _, name := range []string{"queue", "env", "labels", "resources", "priority"} {
+	for _, name := range []string{"queue", "env", "labels", "resources", "class", "priority"} {
 		Set(d, name, "")
 	}
 	Set(d, b.Fields()...)

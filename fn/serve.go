@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -11,10 +12,11 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
-// Function is a Func0, Func1, Func2 or Func3.
+// Function is a Func, Func0, Func2 or Func3.
 type Function interface {
 	// Name is the name by which workers know it: the program of its tasks.
 	Name() string
@@ -22,25 +24,24 @@ type Function interface {
 	serve() worker.Handler
 }
 
-// Handlers are functions for the Handlers of worker.Options, by their names. The error
-// matches [ErrFunctions] if a name is no name for a program, or comes twice, or if
-// there is no function behind it.
-func Handlers(functions ...Function) (map[string]worker.Handler, error) {
+// Handlers are functions for the Handlers of worker.Options, by their names. As
+// http.ServeMux does, it panics on errors of the program: a name that is none for a
+// program and a class, one that comes twice, a function that is nil.
+func Handlers(functions ...Function) map[string]worker.Handler {
 	handlers := make(map[string]worker.Handler, len(functions))
 	for _, f := range functions {
 		handler := f.serve()
-		if err := config.ValidName("function", f.Name()); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrFunctions, err)
-		}
-		if handler == nil {
-			return nil, fmt.Errorf("%w: %q is nil", ErrFunctions, f.Name())
-		}
-		if handlers[f.Name()] != nil {
-			return nil, fmt.Errorf("%w: %q is there twice: give one of them another name", ErrFunctions, f.Name())
+		switch err := errors.Join(config.ValidName("function", f.Name()), task.CheckClass(f.Name())); {
+		case err != nil:
+			panic("fn: " + err.Error())
+		case handler == nil:
+			panic(fmt.Sprintf("fn: function %q is nil", f.Name()))
+		case handlers[f.Name()] != nil:
+			panic(fmt.Sprintf("fn: function %q is there twice: give one of them another name", f.Name()))
 		}
 		handlers[f.Name()] = handler
 	}
-	return handlers, nil
+	return handlers
 }
 
 // input is what a round has for a function.

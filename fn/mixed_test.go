@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tdf-go/tdf/fn"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
-	"github.com/tdf-go/tdf/plan/fn"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -25,7 +25,7 @@ func TestPrograms(t *testing.T) {
 	describe := fn.New3("describe", func(_ context.Context, a name, b []byte, c int) (string, error) {
 		return fmt.Sprintf("%s %s %d", a, b, c), nil
 	})
-	names := fn.New1("names", func(_ context.Context, all []name) (int, error) { return len(fmt.Sprint(all)), nil })
+	names := fn.New("names", func(_ context.Context, all []name) (int, error) { return len(fmt.Sprint(all)), nil })
 	m := newSite(t, dir, describe, names, inc)
 	p := newPlan(t, m)
 	say := func(text string, needs ...plan.Dep) *plan.Task {
@@ -49,7 +49,7 @@ func TestGrow(t *testing.T) {
 	t.Parallel()
 	var m *manager.Manager
 	var tries atomic.Int64
-	grow := fn.New1("grow", func(ctx context.Context, n int) ([]int64, error) {
+	grow := fn.New("grow", func(ctx context.Context, n int) ([]int64, error) {
 		p, err := fn.Grow(ctx, m)
 		if err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func TestGrow(t *testing.T) {
 func TestWithoutPlan(t *testing.T) {
 	t.Parallel()
 	var m *manager.Manager
-	alone := fn.New1("alone", func(ctx context.Context, n int) (int, error) {
+	alone := fn.New("alone", func(ctx context.Context, n int) (int, error) {
 		if _, err := fn.Grow(ctx, m); !errors.Is(err, fn.ErrNoJob) {
 			return 0, err
 		}

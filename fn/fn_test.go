@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tdf-go/tdf/fn"
 	"github.com/tdf-go/tdf/plan"
-	"github.com/tdf-go/tdf/plan/fn"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
@@ -20,12 +20,12 @@ import (
 
 var (
 	one  = fn.New0("one", func(context.Context) (int, error) { return 1, nil })
-	inc  = fn.New1("inc", func(_ context.Context, n int) (int, error) { return n + 1, nil })
+	inc  = fn.New("inc", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	join = fn.New2("join", func(_ context.Context, a, b string) (string, error) { return a + b, nil })
 	show = fn.New3("show", func(_ context.Context, a int, b string, c point) (string, error) {
 		return fmt.Sprintf("%d %q %+v", a, b, c), nil
 	})
-	sum = fn.New1("sum", func(_ context.Context, all []int) (int, error) {
+	sum = fn.New("sum", func(_ context.Context, all []int) (int, error) {
 		n := 0
 		for _, each := range all {
 			n += each
@@ -58,7 +58,7 @@ func TestValues(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, p.Send(t.Context()))
-	if _, err := n.Get(t.Context()); !errors.Is(err, plan.ErrNoResult) {
+	if _, err := n.Value(t.Context()); !errors.Is(err, plan.ErrNoResult) {
 		t.Error(err)
 	}
 	run(t, p, task.PlanCompleted)
@@ -80,7 +80,7 @@ func TestValues(t *testing.T) {
 // A hundred results are one argument, in their order; there may be none.
 func TestAll(t *testing.T) {
 	t.Parallel()
-	digits := fn.New1("digits", func(_ context.Context, all []int) (string, error) { return fmt.Sprint(all), nil })
+	digits := fn.New("digits", func(_ context.Context, all []int) (string, error) { return fmt.Sprint(all), nil })
 	m := newSite(t, t.TempDir(), inc, sum, digits)
 	p := newPlan(t, m)
 	var parts []*fn.Future[int]
@@ -107,7 +107,7 @@ func TestAll(t *testing.T) {
 func TestErrorIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int64
-	flaky := fn.New1("flaky", func(_ context.Context, n int) (int, error) {
+	flaky := fn.New("flaky", func(_ context.Context, n int) (int, error) {
 		if tries.Add(1) < 3 {
 			return 7, errors.New("not yet")
 		}
@@ -158,10 +158,10 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	odd := fn.New0("odd", func(context.Context) (float64, error) { return math.NaN(), nil }, quick)
 	m := newSite(t, t.TempDir(), one, join, inc, sum, long, odd)
 	// the same names, as another release has them
-	newInc := fn.New1("inc", func(context.Context, string) (int, error) { return 0, nil }, quick)
+	newInc := fn.New("inc", func(context.Context, string) (int, error) { return 0, nil }, quick)
 	newJoin := fn.New2("join", func(context.Context, string, int) (string, error) { return "", nil }, quick)
-	less := fn.New1("join", func(context.Context, string) (string, error) { return "", nil }, quick)
-	list := fn.New1("inc", func(context.Context, []int) (int, error) { return 0, nil }, quick)
+	less := fn.New("join", func(context.Context, string) (string, error) { return "", nil }, quick)
+	list := fn.New("inc", func(context.Context, []int) (int, error) { return 0, nil }, quick)
 	p := newPlan(t, m, plan.OnFailure(task.FailureContinues))
 	n := one.Call(p)
 	badValue := newInc.Call(p, fn.Value("seven"))
@@ -234,10 +234,16 @@ func TestHandlersRefused(t *testing.T) {
 		`"inc" is there twice`: {inc, sum, inc},
 		`"gone" is nil`:        {fn.New3[int, int, int, int]("gone", nil)},
 		"function":             {fn.New0("", func(context.Context) (int, error) { return 0, nil })},
+		"class":                {fn.New0("a b", func(context.Context) (int, error) { return 0, nil })},
 	} {
-		if _, err := fn.Handlers(of...); !errors.Is(err, fn.ErrFunctions) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		func() {
+			defer func() {
+				if said := fmt.Sprint(recover()); !strings.Contains(said, want) {
+					t.Errorf("panic %q, want %q", said, want)
+				}
+			}()
+			fn.Handlers(of...)
+		}()
 	}
 }
 

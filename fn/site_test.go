@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/fn"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/crewtest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
-	"github.com/tdf-go/tdf/plan/fn"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -33,10 +33,8 @@ func newSite(tb testing.TB, dir string, functions ...fn.Function) *manager.Manag
 		text := "[redis]\nhost=\n[tdf]\nnamespace=\n" + more
 		must(tb, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	handlers, err := fn.Handlers(functions...)
-	must(tb, err)
 	place := crewtest.NewPlace(tb)
-	crewtest.Start(tb, crewtest.Crew{Dir: dir, Place: place, Workers: []string{"w"}, Handlers: handlers})
+	crewtest.Start(tb, crewtest.Crew{Dir: dir, Place: place, Workers: []string{"w"}, Handlers: fn.Handlers(functions...)})
 	return manager.New(place.Site(tb), "m", manager.Options{})
 }
 

@@ -9,18 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/fn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
-	"github.com/tdf-go/tdf/plan/fn"
 )
 
 // Functions are defined once, for the workers that serve them and for their callers.
 var (
-	Split = fn.New1("split", func(_ context.Context, text string) ([]string, error) { return strings.Fields(text), nil })
+	Split = fn.New("split", func(_ context.Context, text string) ([]string, error) { return strings.Fields(text), nil })
 	Count = fn.New2("count", func(_ context.Context, words []string, letter string) (int, error) {
 		return strings.Count(strings.Join(words, ""), letter), nil
 	})
-	Max = fn.New1("max", func(_ context.Context, all []int) (int, error) { return slices.Max(all), nil })
+	Max = fn.New("max", func(_ context.Context, all []int) (int, error) { return slices.Max(all), nil })
 )
 
 // Values go from call to call, on any number of workers.
@@ -55,7 +55,7 @@ func Example() {
 func ExampleGrow() {
 	ctx := context.Background()
 	var m *manager.Manager // of the worker's process, in the same namespace
-	letters := fn.New1("letters", func(ctx context.Context, words []string) (int64, error) {
+	letters := fn.New("letters", func(ctx context.Context, words []string) (int64, error) {
 		p, err := fn.Grow(ctx, m)
 		if err != nil {
 			return 0, err

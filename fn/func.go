@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -38,8 +40,7 @@ func (d definition) serve() worker.Handler { return d.handler }
 // Func0 is a function without arguments; see [New0].
 type Func0[R any] struct{ definition }
 
-// New0 defines a function under a name, which is that of a program: 1 to 128 bytes
-// without a slash. The options hold for all its calls.
+// New0 is [New] for no argument.
 func New0[R any](name string, do func(context.Context) (R, error), options ...Option) Func0[R] {
 	return Func0[R]{define(name, options, do != nil, 0, func(*input) func(context.Context) (R, error) { return do })}
 }
@@ -50,22 +51,53 @@ func (f Func0[R]) Call(p *plan.Plan, options ...Option) *Future[R] {
 	return called[R](f.begin(), p, f.options, options)
 }
 
-// Func1 is a function of one argument; see [New1].
-type Func1[A, R any] struct{ definition }
+// Func is a function of one argument; see [New].
+type Func[A, R any] struct{ definition }
 
-// New1 is [New0] for one argument.
-func New1[A, R any](name string, do func(context.Context, A) (R, error), options ...Option) Func1[A, R] {
-	return Func1[A, R]{define(name, options, do != nil, 1, func(in *input) func(context.Context) (R, error) {
+// New defines a function under a name, which is that of a program and a class: 1 to 128
+// bytes without slashes, blanks, commas and equals signs. The options hold for all its calls.
+func New[A, R any](name string, do func(context.Context, A) (R, error), options ...Option) Func[A, R] {
+	return Func[A, R]{define(name, options, do != nil, 1, func(in *input) func(context.Context) (R, error) {
 		a := take[A](in, 0)
 		return func(ctx context.Context) (R, error) { return do(ctx, a) }
 	})}
 }
 
 // Call adds a call to a plan; see [Func0.Call].
-func (f Func1[A, R]) Call(p *plan.Plan, a Arg[A], options ...Option) *Future[R] {
+func (f Func[A, R]) Call(p *plan.Plan, a Arg[A], options ...Option) *Future[R] {
 	c := f.begin()
 	pass(c, a)
 	return called[R](c, p, f.options, options)
+}
+
+// Submit opens a task of its own for a call, in no plan, and returns at once. The error is
+// a *[ValueError] if a cannot be written as JSON, or that of manager.Manager.Submit.
+func (f Func[A, R]) Submit(ctx context.Context, m *manager.Manager, a A, options ...Option) (*Future[R], error) {
+	c := f.begin()
+	pass(c, Value(a))
+	spec := c.complete(slices.Concat(f.options, options))
+	switch {
+	case c.err != nil:
+		return nil, c.err
+	case len(c.after) > 0:
+		return nil, fmt.Errorf("function %s: After is for calls of a plan", f.name)
+	}
+	opened, err := m.Submit(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return Attach[R](m, opened.ID), nil
+}
+
+// Do calls the function on some worker and waits for its result: Submit and then
+// [Future.Get].
+func (f Func[A, R]) Do(ctx context.Context, m *manager.Manager, a A, options ...Option) (R, error) {
+	future, err := f.Submit(ctx, m, a, options...)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	return future.Get(ctx)
 }
 
 // Func2 is a function of two arguments; see [New2].
@@ -111,7 +143,7 @@ func (d definition) begin() *call { return &call{function: d.name, words: []stri
 
 // called adds a call with all its arguments to the plan.
 func called[R any](c *call, p *plan.Plan, ofAll, ofThis []Option) *Future[R] {
-	return &Future[R]{handle: c.add(p, slices.Concat(ofAll, ofThis)...), plan: p}
+	return &Future[R]{handle: c.add(p, slices.Concat(ofAll, ofThis)...), m: p.Manager(), plan: p}
 }
 
 // Option changes calls of a function: all of them if it is given with the function, or
@@ -119,7 +151,7 @@ func called[R any](c *call, p *plan.Plan, ofAll, ofThis []Option) *Future[R] {
 type Option func(*call)
 
 // WithSpec changes the tasks that calls become: their queue, timeout, max_fails and so
-// on. Of the spec it gets, Program, Input, Argv, Args and Needs are the business of
+// on. Of the spec it gets, Program, Class, Input, Argv, Args and Needs are the business of
 // this package.
 func WithSpec(change func(*task.Spec)) Option {
 	return func(c *call) { change(&c.spec) }
@@ -163,12 +195,19 @@ func (c *call) refuse(err error) {
 	}
 }
 
-func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
+// complete is the spec of the task that the call becomes.
+func (c *call) complete(options []Option) task.Spec {
 	for _, change := range options {
 		change(c)
 	}
 	s := c.spec
-	s.Program, s.Input, s.Argv, s.Args = c.function, "", c.words, task.ArgsFiles
+	s.Program, s.Class, s.Input, s.Argv, s.Args = c.function, c.function, "", c.words, ""
+	return s
+}
+
+func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
+	s := c.complete(options)
+	s.Args = task.ArgsFiles
 	if c.err != nil {
 		return p.Refuse(s, c.err)
 	}
@@ -293,14 +332,15 @@ func parseRun(part string) (r run, err error) {
 // most bounds what a reference may name; a task needs at most 1000 others.
 const most = 1000
 
-// Future is the result, of type R, of a task of a plan: an argument for calls, and
-// something that other tasks of the plan can need (see [plan.Plan.Add]; a program gets
-// it as JSON). Its value is there when the task has succeeded.
+// Future is the result, of type R, of a task. In a plan it is an argument for calls, and
+// something that other tasks can need (see [plan.Plan.Add]; a program gets it as JSON).
+// Its value is there when the task has succeeded.
 type Future[R any] struct {
 	handle
 
-	plan *plan.Plan
-	text bool // it is an output, and no JSON
+	m    *manager.Manager
+	plan *plan.Plan // nil for a task of its own
+	text bool       // it is an output, and no JSON
 }
 
 // handle is what a future is a need by.
@@ -310,13 +350,19 @@ type handle = plan.Dep
 // the program has written, without the newline at the end, anything else is JSON,
 // so that a number is a number.
 func Output[R any](p *plan.Plan, of plan.Dep) *Future[R] {
-	return &Future[R]{handle: of, plan: p, text: true}
+	return &Future[R]{handle: of, m: p.Manager(), plan: p, text: true}
 }
 
-// Result is the result of a function that is called elsewhere, of which only the id is
-// known: Result[int](p, plan.ID(12)).
+// Result is the result of a function that is called elsewhere in a plan, of which only
+// the id is known: Result[int](p, plan.ID(12)).
 func Result[R any](p *plan.Plan, of plan.Dep) *Future[R] {
-	return &Future[R]{handle: of, plan: p}
+	return &Future[R]{handle: of, m: p.Manager(), plan: p}
+}
+
+// Attach is the result of a call by its id, in a plan or not: what one program has
+// submitted another can wait for.
+func Attach[R any](m *manager.Manager, id int64) *Future[R] {
+	return &Future[R]{handle: plan.ID(id), m: m}
 }
 
 // ID is the id of the task; 0 before it was sent.
@@ -331,12 +377,29 @@ func (f *Future[R]) ID() int64 {
 	}
 }
 
-// Get reads the value, which is there once the task has succeeded: it does not wait,
-// [plan.Plan.Wait] does. If the task was retried, the value is that of the retry. The
-// error matches plan.ErrNotSent, is a *plan.ResultError that says why there is none,
-// or a *[ValueError] if it is no R.
-func (f *Future[R]) Get(ctx context.Context) (value R, err error) {
-	text, err := f.plan.Result(ctx, f.handle)
+// Get waits until the task has ended, and returns the value. If the task was retried,
+// the value is that of the retry. A task that has not succeeded is a
+// *plan.ResultError with its id, outcome and message; a value that is no R a
+// *[ValueError]. The error matches plan.ErrNotSent for a call whose plan was not sent, and
+// is otherwise that of [manager.Manager.Wait].
+func (f *Future[R]) Get(ctx context.Context) (R, error) {
+	for waited := int64(0); ; {
+		value, err := f.Value(ctx)
+		none, ok := errors.AsType[*plan.ResultError](err)
+		if !ok || none.End != statemachine.None || none.Task == waited { // a damaged one has no end
+			return value, err
+		}
+		waited = none.Task // the call, or what it was retried by meanwhile
+		if _, err := f.m.Wait(ctx, []int64{none.Task}, nil); err != nil {
+			return value, err
+		}
+	}
+}
+
+// Value is [Future.Get] without waiting: as long as the task has not ended, the error is
+// a *plan.ResultError with an empty End.
+func (f *Future[R]) Value(ctx context.Context) (value R, err error) {
+	text, err := f.read(ctx)
 	if err != nil {
 		return value, err
 	}
@@ -345,6 +408,13 @@ func (f *Future[R]) Get(ctx context.Context) (value R, err error) {
 		return none, &ValueError{Task: f.ID(), Err: err}
 	}
 	return value, nil
+}
+
+func (f *Future[R]) read(ctx context.Context) (string, error) {
+	if f.plan == nil {
+		return plan.Result(ctx, f.m, f.ID())
+	}
+	return f.plan.Result(ctx, f.handle)
 }
 
 func (f *Future[R]) bind(c *call) word[R] {

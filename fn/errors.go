@@ -15,8 +15,6 @@ var (
 	ErrValue = errors.New("the value does not fit")
 	// ErrNoJob means that a context is not that of a function which runs in a plan.
 	ErrNoJob = errors.New("this context is not that of a function in a plan: pass on the one that the function got")
-	// ErrFunctions means that functions cannot be served together, or not at all.
-	ErrFunctions = errors.New("these functions cannot be served")
 )
 
 // ValueError says which value is not what a function takes or a caller wants. It

@@ -1,19 +1,26 @@
-// Package fn makes Go functions the tasks of a plan, with typed values.
+// Package fn makes Go functions tasks, with typed values, alone or in a plan.
 // A function is defined once, and used on both sides:
 //
 //	var (
-//		Count = fn.New1("count", func(ctx context.Context, file string) (int, error) { ... })
+//		Count = fn.New("count", func(ctx context.Context, file string) (int, error) { ... })
 //		Add   = fn.New2("add", func(ctx context.Context, a, b int) (int, error) { return a + b, nil })
-//		Sum   = fn.New1("sum", func(ctx context.Context, parts []int) (int, error) { ... })
+//		Sum   = fn.New("sum", func(ctx context.Context, parts []int) (int, error) { ... })
 //	)
 //
 // A worker serves it:
 //
-//	handlers, err := fn.Handlers(Count, Add, Sum)
-//	...
-//	err = worker.Run(ctx, site, worker.Options{Handlers: handlers})
+//	err = worker.Run(ctx, site, worker.Options{Handlers: fn.Handlers(Count, Add, Sum)})
 //
-// The program that builds a plan calls it. A call adds a task and returns at once. An
+// Another program, or the same, lets a worker call it and waits for the value; or it
+// submits many calls first:
+//
+//	n, err := Count.Do(ctx, m, "a.txt") // an int
+//	...
+//	future, err := Count.Submit(ctx, m, "b.txt")
+//	...
+//	n, err = future.Get(ctx) // waits; in another process: fn.Attach[int](m, id).Get(ctx)
+//
+// The program that builds a plan adds calls to it. A call adds a task and returns at once. An
 // argument is a value, or the [Future] of another call; arguments of other types do not
 // compile:
 //
@@ -37,9 +44,10 @@
 // that is not UTF-8 has to be a []byte. A result is stored once, with its task,
 // and read by each call that needs it; a known value is stored in the call.
 //
-// An error of the function makes the round a failure: the call is tried again, five
-// times in all after the first with the rests of plans, unless [WithSpec] says otherwise. An error in
-// [worker.Permanent] fails the call at once, and so does an argument that cannot be decoded,
+// An error of the function makes the round a failure. A call in a plan is tried again
+// five times, with the rests of plans, because a failure would cost the plan; a call of its
+// own is not, since its caller can decide: max_fails says it for both, by [WithSpec].
+// An error in [worker.Permanent] fails the call at once, and so does an argument that cannot be decoded,
 // a *[ValueError], or a result that cannot be encoded or has more bytes than the
 // output_limit of the worker. The plan decides what
 // happens to its dependants, see [plan.OnFailure].
