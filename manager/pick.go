@@ -164,6 +164,11 @@ func (k *pick) newest(ctx context.Context, m *Manager, outcome statemachine.Stat
 	return listed, k.sort(ctx, m, outcome, fresh)
 }
 
+// names reports whether the id is among those given, if any are.
+func (k *pick) names(id int64) bool {
+	return k.sel.IDs == nil || slices.ContainsFunc(k.sel.IDs, IDRange{id, id}.Meets)
+}
+
 // sort looks at tasks and says which are meant.
 func (k *pick) sort(ctx context.Context, m *Manager, outcome statemachine.State, fresh []int64) error {
 	meant := map[int64]bool{}
@@ -174,7 +179,7 @@ func (k *pick) sort(ctx context.Context, m *Manager, outcome statemachine.State,
 		return true
 	})
 	for page := range slices.Chunk(fresh, defaultPage) {
-		named := slices.DeleteFunc(slices.Clone(page), func(id int64) bool { return k.sel.IDs != nil && !slices.ContainsFunc(k.sel.IDs, IDRange{id, id}.Meets) })
+		named := slices.DeleteFunc(slices.Clone(page), func(id int64) bool { return !k.names(id) })
 		if err := s.page(ctx, outcome, named); err != nil {
 			return err
 		}
