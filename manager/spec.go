@@ -18,17 +18,6 @@ func (m *Manager) Check(spec task.Spec) error {
 	return err
 }
 
-// CheckSpecs is [Manager.Check] without Redis and a configuration: defaults are
-// those of TDF. The error is a *[SpecError].
-func CheckSpecs(specs []task.Spec) error {
-	for i := range specs {
-		if _, err := task.Define(&specs[i]); err != nil {
-			return &SpecError{Index: i, Err: err}
-		}
-	}
-	return nil
-}
-
 func fieldError(field, value, want string) error {
 	return &statemachine.FieldError{Field: field, Value: value, Want: want}
 }

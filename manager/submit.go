@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -84,16 +83,13 @@ func (m *Manager) openBatch(ctx context.Context, req tasks.OpenRequest) ([]task.
 	return retryUntilAvailable(ctx, m, func() ([]task.Opened, error) { return m.store.OpenAll(ctx, req) })
 }
 
+// logOpened leaves the input out, which may hold secrets.
 func (m *Manager) logOpened(o task.Opened, spec *task.Spec) {
+	what := "opened task"
 	if o.Existing {
-		m.log.Info("task was opened before", "task", o.ID, "program", spec.Program, "key", spec.Key)
-		return
+		what = "task was opened before"
 	}
-	input := spec.Input
-	if spec.Argv != nil {
-		input = strings.Join(spec.Argv, " ")
-	}
-	m.log.Info("opened task", "task", o.ID, "program", spec.Program, "input", input)
+	m.log.Debug(what, "task", o.ID, "program", spec.Program, "key", spec.Key)
 }
 
 type submission struct {

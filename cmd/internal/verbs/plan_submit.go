@@ -265,7 +265,7 @@ func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error
 	if p.State == task.PlanCompleted {
 		return nil, nil
 	}
-	tasks, err := s.view(p.ID).Tasks(ctx)
+	tasks, err := s.view(p.ID).Tasks(context.WithoutCancel(ctx)) // as in firstFailures
 	var ids []int64
 	for _, t := range tasks {
 		if t.End.IsOutcome() && t.End != statemachine.Succeeded && t.DoomedBy == 0 {

@@ -147,7 +147,7 @@ type waitResult struct {
 
 // finish prints the result and turns it into an exit code.
 func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
-	failures, err := firstFailures(context.WithoutCancel(ctx), s, p.Unsuccessful) // the wait is over: a signal has nothing left to end
+	failures, err := firstFailures(ctx, s, p.Unsuccessful)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ const mostFailures = 5
 
 func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
 	failures, shown := []failure{}, ids[:min(len(ids), mostFailures)]
-	tasks, err := s.manager.Tasks(ctx, shown...)
+	tasks, err := s.manager.Tasks(context.WithoutCancel(ctx), shown...) // the wait is over: a signal has nothing left to end
 	if err != nil {
 		return nil, err
 	}

@@ -219,6 +219,27 @@ func TestSignalAfterTheWait(t *testing.T) {
 	wantText(t, out.String(), "4 of 4 tasks have ended", "task 2 failed")
 }
 
+// That of a plan is like it.
+func TestSignalAfterThePlan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.planCrew()
+	b.run("plan", "run", "-q", planFile(t, broken))
+	m := manager.New(b.site(), "tdf-manager", manager.Options{})
+	p, err := m.Plan(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, send := signalled(syscall.SIGINT)
+	send()
+	var out strings.Builder
+	s := &session{cmd: &cobra.Command{Use: "run"}, out: cli.NewOutput(&out), manager: m, store: b.store}
+	if err := finishPlan(ctx, s, p); cli.ExitCode(err) != cli.ExitTaskFailed {
+		t.Errorf("ended with %v", err)
+	}
+	wantText(t, out.String(), "plan 1 (broken) failed", "task 2 failed")
+}
+
 // run archives what ends, in good order until a signal, and not beside a
 // project's own manager.
 func TestRun(t *testing.T) {
