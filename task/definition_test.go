@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ func TestEveryField(t *testing.T) {
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
+		"meta": `{"tenant":"acme","trace":"00-a,b"}`,
 	}
 	var spec task.Spec
 	for _, f := range task.Fields() {
@@ -100,6 +102,41 @@ func TestRecordOfAPlainTask(t *testing.T) {
 	}
 	if d.Bucket() != (task.Bucket{}) {
 		t.Errorf("%+v", d.Bucket())
+	}
+}
+
+// TestMeta: what is passed on is an object of texts with plain names, and empty is nothing.
+func TestMeta(t *testing.T) {
+	t.Parallel()
+	many, long := map[string]string{}, strings.Repeat("x", 1025)
+	for i := range 33 {
+		many["n"+strconv.Itoa(i)] = ""
+	}
+	for name, m := range map[string]map[string]string{
+		"capitals": {"Tenant": "a"}, "no name": {"": "a"}, "a dash": {"x-y": "a"}, "a digit": {"1a": "a"},
+		"a long name": {long[:65]: ""}, "a long text": {"a": long}, "two lines": {"a": "b\nc"}, "no UTF-8": {"a": "\xff"}, "many": many,
+	} {
+		_, err := task.Define(&task.Spec{Program: "p", Meta: m})
+		if fe, ok := errors.AsType[*statemachine.FieldError](err); !ok || fe.Field != "meta" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, text := range []string{"a=b", `["a"]`, `{"a":1}`, "{"} {
+		if err := new(task.Spec).Set("meta", text, time.Time{}); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+	d, err := task.Define(&task.Spec{Program: "p", Meta: map[string]string{}})
+	if err != nil || slices.Contains(d.Values(), "meta") {
+		t.Errorf("%s, %v", d.Values(), err)
+	}
+	var spec task.Spec
+	if err := spec.SetJSON("meta", json.RawMessage(`{"b":"2","a":"<1>"}`), time.Time{}); err != nil || spec.Meta["a"] != "<1>" || spec.Meta["b"] != "2" {
+		t.Errorf("%v, %v", spec.Meta, err)
+	}
+	one, other := task.Spec{Program: "p", Meta: spec.Meta}, task.Spec{Program: "p"}
+	if !slices.Equal(one.Texts(), other.Texts()) {
+		t.Error("the meta is part of the digest of a request")
 	}
 }
 

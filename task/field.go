@@ -67,6 +67,7 @@ var table = []Field{
 	line("key", "", byOpener, text(func(s *Spec) *string { return &s.Key }, printed(maxKey)), "Name that makes the task unique in its queue for 7 days: the same key opens no second one."),
 	line("hold", "", byOpener, text(func(s *Spec) *string { return &s.Hold }, printed(maxHold)), "Why the task begins held, until it is released."),
 	line("comment", "", byOpener, text(func(s *Spec) *string { return &s.Comment }, printed(maxHold)), "Note for people, shown with the task."),
+	line("meta", "", byOpener, meta(func(s *Spec) *map[string]string { return &s.Meta }), "What is passed on with the task, such as the id of a trace: a JSON object of texts."),
 	line("args", ArgsWords, byPlan, word(func(s *Spec) *string { return &s.Args }, ArgsWords, ArgsFiles), "How the program gets the results of the tasks it needs."),
 	line("step", "", byPlan, text(func(s *Spec) *string { return &s.Step }, printed(maxStep)), "Name of the task within its plan."),
 }

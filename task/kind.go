@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -319,6 +320,61 @@ func checkArgv(s string) (string, error) {
 	return listText(list), nil
 }
 
+// meta is a map of texts, a JSON object in records.
+func meta(field func(*Spec) *map[string]string) kind {
+	return bind(kind{name: jsonObject, limits: "of texts", parse: checkMeta}, field, metaText, func(s string) map[string]string {
+		var m map[string]string
+		_ = json.Unmarshal([]byte(s), &m) // was parsed
+		return m
+	})
+}
+
+const jsonObject = "JSON object"
+
+// metaText is a map as records have it. What JSON would change becomes the text, as
+// in listText.
+func metaText(m map[string]string) string {
+	for name, text := range m {
+		if !utf8.ValidString(name + text) {
+			return name + text
+		}
+	}
+	text, _ := json.Marshal(m) //nolint:errchkjson // texts always can
+	return string(text)
+}
+
+// The most names of a meta, and the longest name and text in bytes.
+const (
+	maxMeta     = 32
+	maxMetaName = 64
+	maxMetaText = 1024
+)
+
+var metaName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+func checkMeta(s string) (string, error) {
+	var m map[string]string
+	if s != "" && (json.Unmarshal([]byte(s), &m) != nil || !utf8.ValidString(s)) {
+		return "", bad("", s, `an object of texts, such as {"tenant":"acme"}`)
+	}
+	if len(m) > maxMeta {
+		return "", bad("", s, "an object of at most "+strconv.Itoa(maxMeta)+" names")
+	}
+	for name, text := range m {
+		if len(name) > maxMetaName || !metaName.MatchString(name) {
+			return "", bad("", name, "a name of small letters, digits and underscores that begins with a letter, of at most "+
+				strconv.Itoa(maxMetaName)+" bytes")
+		}
+		if err := printed(maxMetaText)(text); err != nil {
+			return "", err
+		}
+	}
+	if len(m) == 0 {
+		return "", nil
+	}
+	return metaText(m), nil
+}
+
 func checkSource(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return bad("", clean.Source(s), "a text without NUL characters")
@@ -351,10 +407,10 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return "", bad("", string(raw), f.wantJSON())
 	}
-	array, list := f.name == jsonArray, f.list
+	array, object, list := f.name == jsonArray, f.name == jsonObject, f.list
 	switch v := value.(type) {
 	case string:
-		if !array && (f.Name != "hold" || v != "") {
+		if !array && !object && (f.Name != "hold" || v != "") {
 			return v, nil
 		}
 	case json.Number:
@@ -373,6 +429,9 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 			return itemsText(v), nil
 		}
 	case map[string]any:
+		if object {
+			return string(raw), nil
+		}
 		if list {
 			return paired(v), nil
 		}
@@ -390,6 +449,8 @@ func (f *Field) wantJSON() string {
 		return "true, false, or the reason as a text"
 	case f.name == jsonArray:
 		return "a list of texts"
+	case f.name == jsonObject:
+		return `an object of texts, such as {"tenant":"acme"}`
 	case f.limits == ofCodes:
 		return "exit codes such as [1,2,75]"
 	case f.list:

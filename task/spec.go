@@ -103,6 +103,12 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	// Comment is a note for people, a line of at most 1024 bytes; empty for none.
 	Comment string
 
+	// Meta is passed on to who runs the task, such as the id of a trace or of a tenant:
+	// at most 32 names of small letters, digits and underscores, with lines of printable
+	// text of at most 1024 bytes. A handler reads it from its Job, a program NAME as
+	// TDF_META_NAME.
+	Meta map[string]string
+
 	// Needs are the tasks of its plan that the task waits for, at most MaxNeeds, in the
 	// order in which it gets their results; only in a plan.
 	Needs []Need
@@ -146,12 +152,13 @@ func (s *Spec) Text(name string) (string, bool) {
 
 // Texts are those of all fields that decide what the task does, in the order of
 // the table, for digests: "\x00" for one that is left to the defaults. Moments,
-// which are often counted from now, are not among them.
+// which are often counted from now, and Meta, which may name the call of the opener,
+// are not among them.
 func (s *Spec) Texts() []string {
 	texts := make([]string, 0, len(table)+len(s.Needs))
 	for i := range table {
 		f := &table[i]
-		if f.moment {
+		if f.moment || f.name == jsonObject {
 			continue
 		}
 		text, said := f.get(s)

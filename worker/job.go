@@ -18,8 +18,8 @@ import (
 // handler has [Job.Said]. A Job is not to be copied.
 type Job struct {
 	// Task is what a worker reads of the task: ID, Round, State, Rev, Plan and the
-	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Class, Needs and
-	// Args; other fields are zero. ID and Round identify the round: a task may be
+	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Class, Needs,
+	// Args and Meta; other fields are zero. ID and Round identify the round: a task may be
 	// started more than once, each time in a round of its own. Program is the name
 	// the handler is registered by, Input what the task brings.
 	Task task.Task

@@ -73,3 +73,19 @@ func TestAttempt(t *testing.T) {
 	checkFields(t, s.finish(t, id, sm.Succeeded), map[string]string{"round": "3", "1:output": "1", "3:output": "2"})
 	checkContains(t, "log", w.log.String(), `"msg":"trying","worker":"w","task":1,"round":3,"attempt":2`)
 }
+
+// What is passed on with a task is there for a handler, and for a program.
+func TestMeta(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(t, func(o *options) {
+		o.Handlers = map[string]Handler{"h": func(_ context.Context, j *Job) error {
+			_, err := fmt.Fprint(j.Stdout(), j.Task.Meta["tenant"], len(j.Task.Meta))
+			return err
+		}}
+	})
+	passed := func(sp *task.Definition) { storetest.Set(sp, "meta", `{"tenant":"acme","trace_id":"a,b=c"}`) }
+	checkFields(t, s.await(t, s.open(t, forHandler("h"), passed), sm.Executed), map[string]string{"0:output": "acme2"})
+	program := s.open(t, s.script(t, "p", `echo "$TDF_META_TENANT $TDF_META_TRACE_ID"`), passed)
+	checkFields(t, s.await(t, program, sm.Executed), map[string]string{"0:output": "acme a,b=c\n"})
+}

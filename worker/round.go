@@ -233,7 +233,7 @@ func (r *round) program(dir string, s pipes) shim.Program {
 // TDF_RESOURCE_GPU says how much the round got and TDF_RESOURCE_GPU_IDS which
 // pieces, counted from 0 and separated by commas; the latter is missing if the
 // node has too many to tell them apart. TDF_ARGS and TDF_ARGS_DIR are there if the
-// task needs others.
+// task needs others, TDF_META_TENANT if its meta has a tenant.
 func (r *round) variables() map[string]string {
 	v := map[string]string{
 		"TDF_TASK_ID":   strconv.FormatInt(r.Task.ID, 10),
@@ -252,6 +252,9 @@ func (r *round) variables() map[string]string {
 		v["TDF_ENV"] = env
 	}
 	allotted(v, r.Resources)
+	for name, text := range r.Spec.Meta {
+		v["TDF_META_"+strings.ToUpper(name)] = text
+	}
 	if len(r.Spec.Needs) > 0 {
 		v["TDF_ARGS"] = filepath.Join(r.private, argumentsFile)
 		v["TDF_ARGS_DIR"] = filepath.Join(r.private, argumentsDir)

@@ -60,6 +60,7 @@ const (
 	argvField       = "argv"
 	labelsField     = "labels"
 	resourcesField  = "resources"
+	metaField       = "meta"
 	keyField        = "key"
 )
 

@@ -208,6 +208,7 @@ func placeRows(table *cli.Table, t *task.Task) {
 	table.Some("class", t.Class)
 	table.Some("key", t.Key)
 	table.Some("comment", t.Comment)
+	table.Some(metaField, joined(t.Meta, func(name, text string) string { return name + "=" + text }))
 }
 
 // amounts are resources as people write them: gpu=1, mem=2048.

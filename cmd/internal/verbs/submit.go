@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -22,6 +23,7 @@ import (
 type submission struct {
 	texts              map[string]*string // of the flags, by the names of the fields
 	labels, resources  []string
+	meta               []string
 	hold               string
 	eachLine, fromJSON string
 	array              string
@@ -66,7 +68,7 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	sub.texts = map[string]*string{}
 	for _, f := range task.Fields() {
 		switch f.Name {
-		case inputField, argvField, labelsField, resourcesField, holdField:
+		case inputField, argvField, labelsField, resourcesField, metaField, holdField:
 			continue // are given in other ways
 		}
 		if !f.Planned {
@@ -75,6 +77,7 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	}
 	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
 	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node; may be repeated")
+	flags.StringArrayVar(&sub.meta, metaField, nil, "name=text that is passed on with the task; may be repeated")
 	flags.StringVar(&sub.hold, holdField, "", "begin held, until release; --hold=REASON says why")
 	flags.Lookup(holdField).NoOptDefVal = heldAnyway
 }
@@ -87,6 +90,16 @@ func (sub *submission) given(now time.Time) (task.Spec, error) {
 	spec := task.Spec{Hold: sub.hold}
 	if sub.hold == heldAnyway {
 		spec.Hold = task.HeldText
+	}
+	for _, pair := range sub.meta {
+		name, text, ok := strings.Cut(pair, "=")
+		if !ok {
+			return spec, &statemachine.FieldError{Field: metaField, Value: pair, Want: "name=text"}
+		}
+		if spec.Meta == nil {
+			spec.Meta = map[string]string{}
+		}
+		spec.Meta[name] = text
 	}
 	for _, f := range task.Fields() {
 		text := sub.texts[f.Name]

@@ -51,9 +51,14 @@ func TestSubmitDemands(t *testing.T) {
 	wantFields(t, b, 4, map[string]string{"labels": "x=y", "resources": "gpu=2", "state": "open", "hold": ""})
 	b.must("submit", "--program", "p", "--queue", "q", "--label", "none", "--resource", "none")
 	wantFields(t, b, 5, map[string]string{"labels": "", "resources": ""})
-	b.must("submit", "--program", "p", "--queue", "q", "--hold", "--comment", "with more memory")
-	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": task.HeldText, "comment": "with more memory"})
-	wantText(t, b.must("show", "6"), "with more memory")
+	b.must("submit", "--program", "p", "--queue", "q", "--hold", "--comment", "with more memory", "--meta", "tenant=acme",
+		"--meta", "trace=a=1,b=2")
+	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": task.HeldText, "comment": "with more memory",
+		"meta": `{"tenant":"acme","trace":"a=1,b=2"}`})
+	wantText(t, b.must("show", "6"), "with more memory", "tenant=acme, trace=a=1,b=2")
+	if r := b.run("submit", "--program", "p", "--meta", "tenant"); r.code == 0 {
+		t.Errorf("%+v", r)
+	}
 }
 
 func TestSubmitRequestKey(t *testing.T) {

@@ -56,7 +56,8 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, Queue, Class, Needs and Args.
+	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, Queue, Class, Needs,
+	// Args and Meta.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
 	Bucket task.Bucket
@@ -226,6 +227,9 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 			Queue: bucket.QueueName(), Class: bucket.Class, Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
 		},
 	}
+	if text := f.Get("meta"); text != "" {
+		_ = json.Unmarshal([]byte(text), &c.Spec.Meta) // what is no object of texts says nothing
+	}
 	if text := f.Get("argv"); text != "" {
 		c.Spec.Argv = decodeArgv(text)
 	}
@@ -250,7 +254,7 @@ var (
 		"program", "source", "input",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
-		"argv", "args", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
+		"argv", "args", "meta", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 
