@@ -209,7 +209,7 @@ func readOffer(r *task.Registration, f tasks.FieldReader) {
 		return []string{}
 	}
 	r.Labels, r.Classes = list("labels"), list("classes")
-	r.Env, r.MaxThreads = f.Get("env"), task.NoLimit
+	r.Env, r.MaxThreads = f.Get("env"), task.Unlimited
 	if limit, err := task.ParseLimit(f.Get("maxthreads")); err == nil {
 		r.MaxThreads = limit
 	}
