@@ -27,7 +27,7 @@ const (
 func longSpec() task.Spec {
 	return task.Spec{
 		Program: simulate, Source: "https://" + strings.Repeat("s", sourceBytes-len("https://")), Input: strings.Repeat("i", inputBytes),
-		MaxFails: new(3), MaxTimeouts: new(3),
+		Retry: task.Retry{Limit: task.AtMost(3)}, MaxTimeouts: task.AtMost(3),
 	}
 }
 

@@ -141,7 +141,7 @@ type claimer struct {
 }
 
 // offer is what the claiming worker has: no label, a node, one gpu.
-var offer = task.Offer{Worker: "w", Node: "n", Resources: task.Resources{"gpu": 1}, MaxThreads: task.NoLimit}
+var offer = task.Offer{Worker: "w", Node: "n", Resources: task.Resources{"gpu": 1}, MaxThreads: task.Unlimited}
 
 // few is how many tasks that fit nobody the reference has: one of each kind.
 const few = 4
@@ -174,7 +174,7 @@ func (b *bench) claims(ctx context.Context) (_ []Table, err error) {
 // for more than its node offers, and in a queue that is full.
 func (c *claimer) fill(ctx context.Context, n int) error {
 	full := task.NewQueue("full")
-	full.Threads = 0
+	full.Threads = task.AtMost(0)
 	if err := c.Store.AddQueue(ctx, full); err != nil {
 		return err
 	}

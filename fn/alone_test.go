@@ -82,8 +82,7 @@ func TestDoFails(t *testing.T) {
 		t.Errorf("%v, want the failure of task 1", err)
 	}
 	checkRounds(t, m, 1, 1, "not yet")
-	one := 1
-	if n, err := flaky.Do(ctx, m, 7, fn.WithSpec(func(s *task.Spec) { s.MaxFails = &one })); n != 7 || err != nil {
+	if n, err := flaky.Do(ctx, m, 7, fn.WithSpec(func(s *task.Spec) { s.Retry.Limit = task.AtMost(1) })); n != 7 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	checkRounds(t, m, 2, 2)

@@ -133,7 +133,7 @@ func TestPermanent(t *testing.T) {
 	}, quick)
 	m := newSite(t, t.TempDir(), bad, inc, one)
 	p := newPlan(t, m)
-	failed := bad.Call(p, fn.WithSpec(func(s *task.Spec) { s.MaxFails = new(9) }))
+	failed := bad.Call(p, fn.WithSpec(func(s *task.Spec) { s.Retry.Limit = task.AtMost(9) }))
 	other := bad.Call(p)
 	needs := inc.Call(p, failed)
 	after := one.Call(p, fn.After(plan.Failure(failed), plan.Any(other)))

@@ -88,4 +88,4 @@ func checkRounds(t *testing.T, m *manager.Manager, id int64, rounds int, texts .
 }
 
 // quick makes calls rest for no time after a failure.
-var quick = fn.WithSpec(func(s *task.Spec) { s.RetryDelay = task.NoDelay })
+var quick = fn.WithSpec(func(s *task.Spec) { s.Retry.Delay = -1 })

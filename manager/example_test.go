@@ -193,8 +193,8 @@ func ExampleManager_SubmitAll() {
 		for n := 10; n <= 100; n += 3 {
 			spec := task.Spec{
 				Program: "sum", Source: "rsync:run.sh",
-				Input:    fmt.Sprintf("%d %d %d", n, n+1, n+2),
-				MaxFails: new(2), // may fail twice and be tried again
+				Input: fmt.Sprintf("%d %d %d", n, n+1, n+2),
+				Retry: task.Retry{Limit: task.AtMost(2)}, // may fail twice and be tried again
 			}
 			if !yield(spec) {
 				return

@@ -44,7 +44,7 @@ func mixed(t *testing.T) *Manager {
 		t.Fatal(err)
 	}
 	one(task.Spec{Program: "p", Queue: "q", Hold: "x"})
-	one(task.Spec{Program: "r", MaxFails: new(9)})
+	one(task.Spec{Program: "r", Retry: task.Retry{Limit: task.AtMost(9)}})
 	if _, err := worktest.Round(t.Context(), s, broken); err != nil {
 		t.Fatal(err)
 	}

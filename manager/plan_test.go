@@ -134,7 +134,7 @@ func TestPlanDefaults(t *testing.T) {
 		"5 0.1 1.5 10 7": {Program: "p"},
 		"3 2 1.5 10 7":   {Program: "p", Queue: "own"},
 		"inf 1 3 60 7": {
-			Program: "p", Queue: "own", MaxFails: new(task.Unlimited), RetryDelay: time.Second, RetryBackoff: new(3.0), RetryMaxDelay: time.Minute,
+			Program: "p", Queue: "own", Retry: task.Retry{Limit: task.Unlimited, Delay: time.Second, Backoff: 3, MaxDelay: time.Minute},
 		},
 	} {
 		id, err := idOf(m.Submit(t.Context(), spec, InPlan(plan)))
@@ -159,7 +159,7 @@ func TestReleaseInPlan(t *testing.T) {
 	m := newManager(t, ns)
 	stop := serve(t, ns)
 	plan := mustPlan(t, m, task.PlanSpec{})
-	ids := planned(t, m, plan, task.Spec{Program: "p", MaxFails: new(0)}, nil, nil, []task.Need{{Index: 0}, {Index: 1}, {Index: 0}}, []task.Need{{Index: 2}})
+	ids := planned(t, m, plan, task.Spec{Program: "p", Retry: task.Retry{Limit: task.AtMost(0)}}, nil, nil, []task.Need{{Index: 0}, {Index: 1}, {Index: 0}}, []task.Need{{Index: 2}})
 	release := func(id int64, wantState sm.State, want error, text string) {
 		t.Helper()
 		got, err := m.Unhold(t.Context(), []int64{id})
@@ -201,7 +201,7 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	stop := serve(t, ns)
 	plan := mustPlan(t, m, task.PlanSpec{OnFailure: task.FailureHolds})
-	ids := planned(t, m, plan, task.Spec{Program: "p", MaxFails: new(0), Args: task.ArgsFiles, Step: "s"}, nil, []task.Need{{Index: 0}})
+	ids := planned(t, m, plan, task.Spec{Program: "p", Retry: task.Retry{Limit: task.AtMost(0)}, Args: task.ArgsFiles, Step: "s"}, nil, []task.Need{{Index: 0}})
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestAddQueue(t *testing.T) {
 		}
 	}
 	q, err := m.Queue(t.Context(), "render")
-	if err != nil || q.MaxThreads != 2 || q.Threads != task.NoLimit || !cmp.Equal(q.Pin, []string{"a", "b"}) || q.Description != "for gpus" ||
+	if err != nil || q.MaxThreads != task.AtMost(2) || q.Threads != task.Unlimited || !cmp.Equal(q.Pin, []string{"a", "b"}) || q.Description != "for gpus" ||
 		q.Order != task.Fifo || q.Aging != task.Seconds(time.Minute) || q.Defaults["max_fails"] != "3" || q.Paused {
 		t.Errorf("%+v, %v", q, err)
 	}
@@ -71,13 +71,13 @@ func TestSetQueue(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
 	}
-	if q, err := m.Queue(t.Context(), "q"); err != nil || q.Paused || q.Threads != 5 {
+	if q, err := m.Queue(t.Context(), "q"); err != nil || q.Paused || q.Threads != task.AtMost(5) {
 		t.Errorf("it has changed: %+v, %v", q, err)
 	}
 	if q, err := m.Queue(t.Context(), task.DefaultQueue); err != nil || !q.Paused {
 		t.Errorf("the default queue: %+v, %v", q, err)
 	}
-	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": ""}); err != nil || q.Threads != task.NoLimit {
+	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": ""}); err != nil || q.Threads != task.Unlimited {
 		t.Errorf("the default again: %+v, %v", q, err)
 	}
 	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
@@ -167,7 +167,7 @@ func TestNodes(t *testing.T) {
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	for i, name := range []string{"w1", "w2"} {
 		_, err := s.Register(t.Context(), task.Registration{
-			Name: name, Identity: name, Node: "n1", Env: "py", Classes: []string{"c=1"}, MaxThreads: task.Limit(i + 2),
+			Name: name, Identity: name, Node: "n1", Env: "py", Classes: []string{"c=1"}, MaxThreads: task.AtMost(i + 2),
 			Resources: task.Resources{"gpu": i + 1},
 		})
 		if err != nil {
@@ -186,8 +186,8 @@ func TestNodes(t *testing.T) {
 		t.Fatalf("%+v, %v", nodes, err)
 	}
 	n := nodes[0]
-	if n.Name != "n1" || n.MaxThreadsSet || n.MaxThreads != 3 || n.Running != 1 || n.Offered["gpu"] != 2 || n.Used["gpu"] != 1 || len(n.Workers) != 2 ||
-		n.Workers[0].Env != "py" || n.Workers[0].Classes[0] != "c=1" || n.Workers[0].MaxThreads != 2 || !n.Quarantined.IsZero() {
+	if n.Name != "n1" || n.MaxThreadsSet || n.MaxThreads != task.AtMost(3) || n.Running != 1 || n.Offered["gpu"] != 2 || n.Used["gpu"] != 1 || len(n.Workers) != 2 ||
+		n.Workers[0].Env != "py" || n.Workers[0].Classes[0] != "c=1" || n.Workers[0].MaxThreads != task.AtMost(2) || !n.Quarantined.IsZero() {
 		t.Errorf("%+v", n)
 	}
 	for _, c := range []struct {
@@ -196,8 +196,8 @@ func TestNodes(t *testing.T) {
 		want        task.Limit
 		set         bool
 	}{
-		{"n1", "7", []ChangeOption{DryRun()}, 7, true}, {"n1", "", nil, 3, false}, {"n1", "0", nil, 0, true},
-		{"n1", "none", nil, task.NoLimit, true}, {"n1", "", nil, 3, false}, {"n9", "4", []ChangeOption{DryRun()}, 4, true},
+		{"n1", "7", []ChangeOption{DryRun()}, task.AtMost(7), true}, {"n1", "", nil, task.AtMost(3), false}, {"n1", "0", nil, task.AtMost(0), true},
+		{"n1", "none", nil, task.Unlimited, true}, {"n1", "", nil, task.AtMost(3), false}, {"n9", "4", []ChangeOption{DryRun()}, task.AtMost(4), true},
 	} {
 		n, err := m.SetNode(t.Context(), c.name, map[string]string{"maxthreads": c.value}, c.opts...)
 		if err != nil || n.Name != c.name || n.MaxThreads != c.want || n.MaxThreadsSet != c.set {

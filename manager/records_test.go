@@ -53,7 +53,7 @@ func TestDamagedQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	q, err := m.Queue(t.Context(), "q")
-	if err != nil || q.Threads != 2 || !strings.Contains(q.Damaged.Text(), "order") {
+	if err != nil || q.Threads != task.AtMost(2) || !strings.Contains(q.Damaged.Text(), "order") {
 		t.Errorf("%+v, %v", q, err)
 	}
 	for _, opts := range [][]ChangeOption{{DryRun()}, nil} {
@@ -61,7 +61,7 @@ func TestDamagedQueue(t *testing.T) {
 			t.Errorf("set: %v", err)
 		}
 	}
-	if q, err = m.SetQueue(t.Context(), "q", map[string]string{"order": ""}); err != nil || q.Damaged != nil || q.Threads != 2 {
+	if q, err = m.SetQueue(t.Context(), "q", map[string]string{"order": ""}); err != nil || q.Damaged != nil || q.Threads != task.AtMost(2) {
 		t.Errorf("%+v, %v", q, err)
 	}
 }

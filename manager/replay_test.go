@@ -17,7 +17,7 @@ func TestReplay(t *testing.T) {
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	hash := hashOf("program")
-	mustOpen(t, m, 1, task.Spec{Program: "p", Source: "rsync:run.sh", Input: "1 2", MaxFails: new(1)})
+	mustOpen(t, m, 1, task.Spec{Program: "p", Source: "rsync:run.sh", Input: "1 2", Retry: task.Retry{Limit: task.AtMost(1)}})
 	if _, err := m.Replay(t.Context(), 1, LastRound); !errors.Is(err, ErrNotEnded) {
 		t.Errorf("not ended: %v", err)
 	}
@@ -36,7 +36,7 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("replay %d, %v", id, err)
 		}
 		task := mustTask(t, m, id)
-		if task.ReplayOf != 1 || task.ReplayRound != c.of || task.Source != "rsync:run.sh#sha256="+hash || task.Input != "1 2" || *task.MaxFails != 0 {
+		if task.ReplayOf != 1 || task.ReplayRound != c.of || task.Source != "rsync:run.sh#sha256="+hash || task.Input != "1 2" || task.Retry.Limit.N() != 0 {
 			t.Errorf("replay %+v", task)
 		}
 		if before, err := m.CompareReplay(t.Context(), id); err != nil || before.Ended || before.Output != Unknown || before.Same() {

@@ -43,8 +43,8 @@ func TestRetry(t *testing.T) {
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	failing := task.Spec{
-		Program: "p", Source: "rsync:run.sh", Argv: []string{"a b", ""}, MaxFails: new(1), Priority: new(4), Timeout: time.Minute,
-		RetryExitCodes: []int{1}, Charge: task.ChargeProgram, Key: "once", FailOn: task.FailOnExit, MaxLosses: new(9),
+		Program: "p", Source: "rsync:run.sh", Argv: []string{"a b", ""}, Retry: task.Retry{Limit: task.AtMost(1), ExitCodes: []int{1}}, Priority: new(4), Timeout: time.Minute,
+		Charge: task.ChargeProgram, Key: "once", FailOn: task.FailOnExit, MaxLosses: task.AtMost(9),
 	}
 	mustOpen(t, m, 1, spec())
 	ids := []int64{1, 2, 3, 4}

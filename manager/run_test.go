@@ -56,7 +56,7 @@ func outcomes() (specs []task.Spec, program worktest.Program) {
 	late := spec()
 	late.EndBefore = time.Unix(1000, 0)
 	for _, input := range []string{"ok", "fail", "slow", "lost"} {
-		specs = append(specs, task.Spec{Program: "p", Input: input, MaxLosses: new(0)})
+		specs = append(specs, task.Spec{Program: "p", Input: input, MaxLosses: task.AtMost(0)})
 	}
 	return append(specs, late), func(t *tasks.Claimed) worktest.Result {
 		return worktest.Result{

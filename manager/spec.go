@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/statemachine"
@@ -12,7 +13,7 @@ import (
 
 // Check says what is wrong with a spec, defaults of the configuration included,
 // without opening it: a *statemachine.FieldError that names the field, or nil.
-// Whether the queue is there only opening finds out.
+// Whether the queue is there only opening finds out, and what a StartIn or EndIn comes to.
 func (m *Manager) Check(spec task.Spec) error {
 	_, err := task.Define(&spec, m.defaults.Defaults)
 	return err
@@ -71,6 +72,9 @@ func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definiti
 	if err != nil {
 		return task.Definition{}, 0, err
 	}
+	if spec, err = s.timed(ctx, spec); err != nil {
+		return task.Definition{}, 0, err
+	}
 	defaults := []task.Defaults{given, configured.Defaults}
 	if s.plan > 0 {
 		defaults = []task.Defaults{given, planDefaults, configured.Defaults}
@@ -80,6 +84,23 @@ func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definiti
 		d.Shuffle()
 	}
 	return d, rules, err
+}
+
+// timed returns the spec with the times that count from its opening, which is now, on
+// Redis' clock. The tasks of a batch are opened at once.
+func (s *submission) timed(ctx context.Context, spec *task.Spec) (*task.Spec, error) {
+	if spec.StartIn <= 0 && spec.EndIn <= 0 {
+		return spec, nil
+	}
+	if s.now.IsZero() || len(s.batch.tasks) == 0 {
+		now, err := retryUntilAvailable(ctx, s.m, func() (time.Time, error) { return s.m.Now(ctx) })
+		if err != nil {
+			return nil, err
+		}
+		s.now = now
+	}
+	timed := spec.From(s.now)
+	return &timed, nil
 }
 
 // planDefaults are the defaults of tasks in plans (zk-plan: the backoff of workers).

@@ -37,8 +37,9 @@ func TestSubmitWithEverything(t *testing.T) {
 	}
 	id, err := idOf(m.Submit(t.Context(), task.Spec{
 		Program: "p", Queue: "render", Env: "py", Labels: []string{"zone=eu", "gpu=a100"}, Resources: map[string]int{"mem": 2048, "gpu": 1},
-		Priority: new(-7), MaxFaults: new(2), RetryDelay: 90 * time.Second, RetryMaxDelay: time.Hour,
-		RetryBackoff: new(2.0), RetryJitter: new(0.5), RetryExitCodes: []int{75, 1}, FatalExitCodes: []int{2},
+		Priority: new(-7), MaxFaults: task.AtMost(2), Retry: task.Retry{
+			Delay: 90 * time.Second, MaxDelay: time.Hour, Backoff: 2, Jitter: 0.5, ExitCodes: []int{75, 1}, FatalExitCodes: []int{2},
+		},
 		Charge: task.ChargeProgram, Hold: "wait", Key: "k1",
 	}))
 	if err != nil {
@@ -55,8 +56,8 @@ func TestSubmitWithEverything(t *testing.T) {
 	}
 	if task.Err != nil || task.State != statemachine.Blocked || task.Queue != "render" || task.Env != "py" || *task.Priority != -7 ||
 		!slices.Equal(task.Labels, []string{"gpu=a100", "zone=eu"}) || !cmp.Equal(task.Resources, map[string]int{"mem": 2048, "gpu": 1}) ||
-		task.Hold != "wait" || task.Key != "k1" || *task.MaxFaults != 2 || task.Charge != "program" ||
-		task.RetryDelay != 90*time.Second || task.DisbatchStatus() != -4 {
+		task.Hold != "wait" || task.Key != "k1" || task.MaxFaults.N() != 2 || task.Charge != "program" ||
+		task.Retry.Delay != 90*time.Second || task.DisbatchStatus() != -4 {
 		t.Errorf("read back: %+v", task)
 	}
 }
@@ -74,8 +75,8 @@ func TestDefaultsOfQueueAndConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain, own := task.Spec{Program: "p"}, task.Spec{
-		Program: "p", Env: "own", MaxFails: new(0), FailOn: task.FailOnStderr, Priority: new(0), Labels: []string{},
-		Resources: map[string]int{}, RetryDelay: task.NoDelay, Charge: task.ChargeAll, Timeout: task.Forever,
+		Program: "p", Env: "own", Retry: task.Retry{Limit: task.AtMost(0), Delay: -1}, FailOn: task.FailOnStderr, Priority: new(0), Labels: []string{},
+		Resources: map[string]int{}, Charge: task.ChargeAll, Timeout: -1,
 	}
 	other := task.Spec{Program: "p", Queue: task.DefaultQueue}
 	for i, want := range []map[string]string{
@@ -108,11 +109,11 @@ func TestSpecRefusesByField(t *testing.T) {
 	}{
 		{"queue", task.Spec{Queue: "-x"}}, {"env", task.Spec{Env: "a b"}}, {"labels", task.Spec{Labels: []string{"gpu"}}},
 		{"resources", task.Spec{Resources: map[string]int{"gpu": 0}}}, {"resources", task.Spec{Resources: map[string]int{"GPU": 1}}},
-		{"priority", task.Spec{Priority: new(1001)}}, {"max_faults", task.Spec{MaxFaults: new(-1)}},
-		{"retry_delay", task.Spec{RetryDelay: -2}}, {"retry_delay", task.Spec{RetryDelay: task.Forever}}, {"retry_max_delay", task.Spec{RetryMaxDelay: -1}},
-		{"retry_backoff", task.Spec{RetryBackoff: new(0.5)}}, {"retry_backoff", task.Spec{RetryBackoff: new(math.NaN())}},
-		{"retry_jitter", task.Spec{RetryJitter: new(1.5)}}, {"retry_exit_codes", task.Spec{RetryExitCodes: []int{256}}},
-		{"fatal_exit_codes", task.Spec{FatalExitCodes: []int{-1}}}, {"charge", task.Spec{Charge: "host"}},
+		{"priority", task.Spec{Priority: new(1001)}}, {"max_faults", task.Spec{MaxFaults: task.AtMost(-1)}},
+		{"retry_delay", task.Spec{Retry: task.Retry{Delay: math.MaxInt64}}},
+		{"retry_backoff", task.Spec{Retry: task.Retry{Backoff: 0.5}}}, {"retry_backoff", task.Spec{Retry: task.Retry{Backoff: math.NaN()}}},
+		{"retry_jitter", task.Spec{Retry: task.Retry{Jitter: 1.5}}}, {"retry_exit_codes", task.Spec{Retry: task.Retry{ExitCodes: []int{256}}}},
+		{"fatal_exit_codes", task.Spec{Retry: task.Retry{FatalExitCodes: []int{-1}}}}, {"charge", task.Spec{Charge: "host"}},
 		{"hold", task.Spec{Hold: "a\nb"}}, {"key", task.Spec{Key: "a\x00b"}}, {"key", task.Spec{Key: string(make([]byte, 300))}},
 	} {
 		c.spec.Program = "p"

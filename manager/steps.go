@@ -73,6 +73,10 @@ func (m *Manager) SubmitLater(ctx context.Context, plan int64, known map[string]
 
 // defineLater completes a task, and checks it with some line.
 func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Definition, error) {
+	if spec.StartIn > 0 || spec.EndIn > 0 {
+		err := fieldError("start_in", max(spec.StartIn, spec.EndIn).String(), "left out, as is end_in, where servers open the task later")
+		return task.Definition{}, err
+	}
 	with := growth.Sample(*spec)
 	d, _, err := s.define(ctx, &with)
 	for _, name := range []string{"input", "argv"} {

@@ -102,7 +102,8 @@ type submission struct {
 	batch    batch
 	inflight *inflight // the batch before, if it is not opened yet
 	opened   []task.Opened
-	plan     int64 // that all of them belong to, 0 for none
+	now      time.Time // of Redis, when a task of the batch with a StartIn or EndIn was defined
+	plan     int64     // that all of them belong to, 0 for none
 }
 
 type batch struct {

@@ -172,12 +172,12 @@ func TestSpecValues(t *testing.T) {
 			"timeout": "7", "end_before": "5000000000", "max_fails": "2", "fail_on": "exit",
 		}},
 		{"without limits", func(s *task.Spec) {
-			s.Timeout, s.EndBefore, s.MaxFails, s.MaxLosses = task.Forever, task.Never(), new(task.Unlimited), new(task.Unlimited)
+			s.Timeout, s.EndIn, s.Retry.Limit, s.MaxLosses = -1, -1, task.Unlimited, task.Unlimited
 			s.FailOn = task.FailOnAny
 		}, map[string]string{"timeout": "inf", "end_before": "inf", "max_fails": "inf", "max_losses": "inf", "fail_on": ""}},
 		{"given", func(s *task.Spec) {
 			s.Timeout, s.StartAfter, s.EndBefore = 1500*time.Millisecond, time.Unix(0, 0), time.Unix(3000, 5000)
-			s.MaxFails, s.MaxTimeouts, s.FailOn = new(0), new(4), task.FailOnStderr
+			s.Retry.Limit, s.MaxTimeouts, s.FailOn = task.AtMost(0), task.AtMost(4), task.FailOnStderr
 		}, map[string]string{
 			"timeout": "1.5", "start_after": "0", "end_before": "3000.000005",
 			"max_fails": "0", "max_timeouts": "4", "fail_on": "stderr",
@@ -212,12 +212,12 @@ func TestBadSpecsNameTheField(t *testing.T) {
 		"source":       func(s *task.Spec) { s.Source = "a\x00b" },
 		"input":        func(s *task.Spec) { s.Input = "a\x00b" },
 		"argv":         func(s *task.Spec) { s.Argv = []string{"\xff"} },
-		"timeout":      func(s *task.Spec) { s.Timeout = -time.Second },
+		"start_in":     func(s *task.Spec) { s.StartAfter, s.StartIn = time.Unix(20, 0), time.Second },
 		"start_after":  func(s *task.Spec) { s.StartAfter, s.EndBefore = time.Unix(20, 0), time.Unix(10, 0) },
 		"end_before":   func(s *task.Spec) { s.EndBefore = time.Unix(-10, 0) },
-		"max_fails":    func(s *task.Spec) { s.MaxFails = new(-1) },
-		"max_timeouts": func(s *task.Spec) { s.MaxTimeouts = new(math.MinInt) },
-		"max_losses":   func(s *task.Spec) { s.MaxLosses = new(-7) },
+		"max_fails":    func(s *task.Spec) { s.Retry.Limit = task.AtMost(-1) },
+		"max_timeouts": func(s *task.Spec) { s.MaxTimeouts = task.AtMost(math.MinInt) },
+		"max_losses":   func(s *task.Spec) { s.MaxLosses = task.AtMost(-7) },
 		"fail_on":      func(s *task.Spec) { s.FailOn = "never" },
 	} {
 		s := spec()
@@ -265,7 +265,7 @@ func TestSubmitAllInBatches(t *testing.T) {
 func TestRequestKeyStandsForItsTasks(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	five, none := 5, []string{}
+	none := []string{}
 	given := []task.Spec{spec(), spec()}
 	given[1].Input, given[1].StartAfter = "b", time.Now()
 	open := func(specs []task.Spec, opts ...SubmitOption) ([]int64, error) {
@@ -282,7 +282,7 @@ func TestRequestKeyStandsForItsTasks(t *testing.T) {
 		"argv":      func(s []task.Spec) { s[1].Argv = []string{"b"} },
 		"order":     func(s []task.Spec) { s[0], s[1] = s[1], s[0] },
 		"program":   func(s []task.Spec) { s[0].Program = "another" },
-		"parameter": func(s []task.Spec) { s[0].MaxFails = &five },
+		"parameter": func(s []task.Spec) { s[0].Retry.Limit = task.AtMost(5) },
 		"nothing":   func(s []task.Spec) { s[0].Labels = none },
 		"key":       func(s []task.Spec) { s[0].Key = "mine" },
 	} {

@@ -27,7 +27,7 @@ func claim(tb testing.TB, s *store.Store, n int) []tasks.Claimed {
 	}
 	c, err := s.Claim(tb.Context(), tasks.ClaimRequest{
 		Worker: "w", Node: "n1", Request: conn.NewToken(), Candidates: storetest.Free(buckets...), Max: n,
-		MaxThreads: task.NoLimit, Resources: task.Resources{"gpu": 4},
+		MaxThreads: task.Unlimited, Resources: task.Resources{"gpu": 4},
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -116,7 +116,7 @@ func TestCancelRunning(t *testing.T) {
 	t.Parallel()
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
-	mustOpen(t, m, 2, task.Spec{Program: "p", MaxFails: new(5), MaxTimeouts: new(5)})
+	mustOpen(t, m, 2, task.Spec{Program: "p", Retry: task.Retry{Limit: task.AtMost(5)}, MaxTimeouts: task.AtMost(5)})
 	tasks := claim(t, s, 2)
 	srv.Do(t, "HDEL", ns+":task:2", "0:claim")
 	changes, err := m.Cancel(t.Context(), []int64{1, 2}, "wrong input")

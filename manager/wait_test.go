@@ -102,7 +102,7 @@ func TestReading(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns)
-	mustOpen(t, m, 2, task.Spec{Program: "p", Source: "s", Input: "in", MaxFails: new(1)})
+	mustOpen(t, m, 2, task.Spec{Program: "p", Source: "s", Input: "in", Retry: task.Retry{Limit: task.AtMost(1)}})
 	worktest.Drain(t, s, func(c *tasks.Claimed) worktest.Result {
 		if c.Task.ID == 1 && c.Task.Round == 0 {
 			return worktest.Fail(c)

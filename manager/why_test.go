@@ -14,7 +14,7 @@ func enlist(t *testing.T, m *Manager) {
 	t.Helper()
 	_, err := redisOf(m).Register(t.Context(), task.Registration{
 		Name: "w", Node: "n1", Host: "h", PID: 1, Identity: "i", Version: "v", Containment: "group", Slots: 2,
-		Labels: []string{"gpu=v100"}, Resources: task.Resources{"gpu": 1}, MaxThreads: task.NoLimit,
+		Labels: []string{"gpu=v100"}, Resources: task.Resources{"gpu": 1}, MaxThreads: task.Unlimited,
 	})
 	if err != nil {
 		t.Fatal(err)

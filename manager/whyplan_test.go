@@ -26,7 +26,7 @@ func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan int64, ids []int
 	specs := []task.Spec{
 		need(), need(task.Need{Index: 0}), need(task.Need{Index: 1}), need(task.Need{Index: 0, On: task.NeedsAny}),
 	}
-	specs[0].Input, specs[0].MaxFails, specs[0].Step = "fail", new(int), "load"
+	specs[0].Input, specs[0].Retry.Limit, specs[0].Step = "fail", task.AtMost(0), "load"
 	many := need()
 	for i := range 12 {
 		specs = append(specs, need())

@@ -28,7 +28,7 @@ func (f *flaky) run(ctx context.Context, j *worker.Job) error {
 // once is a spec whose task may not be run again.
 func once(program, input string) task.Spec {
 	s := spec(program, input)
-	s.MaxFails = new(0)
+	s.Retry.Limit = task.AtMost(0)
 	return s
 }
 
@@ -65,7 +65,7 @@ func TestFailsUnlimited(t *testing.T) {
 	}})
 	p := newPlan(t, s)
 	shaky := spec("shaky", "a")
-	shaky.MaxFails, shaky.RetryDelay, shaky.RetryMaxDelay = new(task.Unlimited), time.Millisecond, 5*time.Millisecond
+	shaky.Retry = task.Retry{Limit: task.Unlimited, Delay: time.Millisecond, MaxDelay: 5 * time.Millisecond}
 	tk := p.Add(shaky)
 	checkEnd(t, run(t, p), task.PlanCompleted, 1, 0, 0, 0)
 	found, err := s.Task(t.Context(), tk.ID())

@@ -132,7 +132,7 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 
 // spec is a task of a Go function that does not rest after a failure.
 func spec(program, input string) task.Spec {
-	return task.Spec{Program: program, Input: input, RetryDelay: task.NoDelay}
+	return task.Spec{Program: program, Input: input, Retry: task.Retry{Delay: -1}}
 }
 
 func newPlan(t *testing.T, s *site, opts ...plan.Option) *plan.Plan {

@@ -56,7 +56,7 @@ func (h *host) claim(t *testing.T) tasks.ClaimReply {
 	}
 	r, err := h.st.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: h.session.Name, Incarnation: h.session.Incarnation, Request: conn.NewToken(), Node: h.node,
-		Candidates: storetest.Free(task.Bucket{}), Max: h.slots - len(h.held), MaxThreads: task.NoLimit,
+		Candidates: storetest.Free(task.Bucket{}), Max: h.slots - len(h.held), MaxThreads: task.Unlimited,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -214,7 +214,7 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	sp.Raw.Del(t.Context(), sp.Key("task:4"))
 	sp.Raw.Set(t.Context(), sp.Key("task:4"), "no hash", 0)
 	sp.Raw.ZAdd(t.Context(), sp.Key("executed"), zEntry(1, "77"))
-	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.NoLimit})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.Unlimited})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (r *registrant) claim(t *testing.T, n int) {
 	}
 	got, err := r.store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: r.session.Name, Incarnation: r.session.Incarnation, Request: conn.NewToken(),
-		Candidates: storetest.Free(task.Bucket{}), Max: n, MaxThreads: task.NoLimit,
+		Candidates: storetest.Free(task.Bucket{}), Max: n, MaxThreads: task.Unlimited,
 	})
 	if err != nil || len(got.Tasks) != n {
 		t.Fatalf("worker %s claimed %d tasks of %d: %v", r.session.Name, len(got.Tasks), n, err)

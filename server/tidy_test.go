@@ -30,7 +30,7 @@ func TestPrunesEmptyBuckets(t *testing.T) {
 	take := func(b task.Bucket) {
 		t.Helper()
 		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
-			Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 9, MaxThreads: task.NoLimit,
+			Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 9, MaxThreads: task.Unlimited,
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			t.Fatalf("claimed %+v, %v", r, err)

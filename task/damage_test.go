@@ -15,7 +15,7 @@ func TestDamagedQueue(t *testing.T) {
 	for field, value := range map[string]string{"threads": "x", "paused": "perhaps", "default_env": "a b", "order": "odd"} {
 		fields := map[string]string{"description": "nightly", "nodes_pin": "a", "maxthreads": "3", field: value}
 		q := task.ParseQueue("q", fields)
-		if q.Description != "nightly" || !slices.Equal(q.Pin, []string{"a"}) || q.MaxThreads != 3 || q.Paused {
+		if q.Description != "nightly" || !slices.Equal(q.Pin, []string{"a"}) || q.MaxThreads != task.AtMost(3) || q.Paused {
 			t.Errorf("%s: %+v", field, q)
 		}
 		refused(t, q.Damaged.Err(), field)
@@ -48,11 +48,11 @@ func TestDamagedNode(t *testing.T) {
 	for field, value := range map[string]string{"maxthreads": "x", "run": "-1", "trials": "x", "quarantined": "x", "trial_at": "-1"} {
 		n := task.ParseNode("n", map[string]string{field: value})
 		refused(t, n.Damaged.Err(), field)
-		if blocked := n.MaxThreadsSet && n.MaxThreads == 0; blocked != (field == "maxthreads") || n.Run != 0 || !n.Quarantined.IsZero() {
+		if blocked := n.MaxThreadsSet && n.MaxThreads == task.AtMost(0); blocked != (field == "maxthreads") || n.Run != 0 || !n.Quarantined.IsZero() {
 			t.Errorf("%s: %+v", field, n)
 		}
 		if field == "maxthreads" {
-			if err := n.Set(field, "2"); err != nil || n.Damaged != nil || n.MaxThreads != 2 {
+			if err := n.Set(field, "2"); err != nil || n.Damaged != nil || n.MaxThreads != task.AtMost(2) {
 				t.Errorf("%+v, %v", n, err)
 			}
 		}

@@ -65,9 +65,14 @@ func (d *Defaults) UnmarshalJSON(text []byte) error {
 }
 
 // Define completes a spec by the first of some defaults that has a field, and
-// else by those of TDF. The error is a [*statemachine.FieldError].
+// else by those of TDF. A StartIn or EndIn above 0 has no text: see [Spec.From]. The
+// error is a [*statemachine.FieldError].
 func Define(spec *Spec, defaults ...Defaults) (Definition, error) {
-	if err := spec.runnable(); err != nil {
+	err := spec.runnable()
+	if err == nil {
+		err = spec.checkTimes()
+	}
+	if err != nil {
 		return Definition{}, err
 	}
 	d := Definition{texts: otherwise(defaults), Needs: spec.Needs}

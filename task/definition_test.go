@@ -95,7 +95,7 @@ func TestDefaultsComeInOrder(t *testing.T) {
 // TestRecordOfAPlainTask has the fields of the original only.
 func TestRecordOfAPlainTask(t *testing.T) {
 	t.Parallel()
-	d, err := task.Define(&task.Spec{Program: "p", Source: "s", Input: "1 2", Queue: task.DefaultQueue, FailOn: task.FailOnAny, RetryDelay: task.NoDelay})
+	d, err := task.Define(&task.Spec{Program: "p", Source: "s", Input: "1 2", Queue: task.DefaultQueue, FailOn: task.FailOnAny, Retry: task.Retry{Delay: -1}})
 	want := "program p source s input 1 2 start_after 0 end_before inf timeout inf max_fails 0 max_timeouts 0"
 	if got := strings.Join(d.Values(), " "); err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
@@ -158,11 +158,15 @@ func TestDefineRefuses(t *testing.T) {
 		"no text":           {func(s *task.Spec) { s.Argv = []string{"a\xff"} }, "argv", nil},
 		"end before start":  {func(s *task.Spec) { s.StartAfter, s.EndBefore = later, past }, "start_after", nil},
 		"end too early":     {func(s *task.Spec) { s.EndBefore = past }, "end_before", task.Defaults{"start_after": "6"}},
-		"negative timeout":  {func(s *task.Spec) { s.Timeout = -time.Second }, "timeout", nil},
-		"negative count":    {func(s *task.Spec) { s.MaxFails = new(-1) }, "max_fails", nil},
-		"negative delay":    {func(s *task.Spec) { s.RetryDelay = -time.Second }, "retry_delay", nil},
-		"no factor":         {func(s *task.Spec) { s.RetryBackoff = new(0.5) }, "retry_backoff", nil},
-		"no exit code":      {func(s *task.Spec) { s.RetryExitCodes = []int{256} }, "retry_exit_codes", nil},
+		"two starts":        {func(s *task.Spec) { s.StartAfter, s.StartIn = past, time.Second }, "start_in", nil},
+		"start and none":    {func(s *task.Spec) { s.StartAfter, s.StartIn = past, -1 }, "start_in", nil},
+		"two ends":          {func(s *task.Spec) { s.EndBefore, s.EndIn = later, time.Second }, "end_in", nil},
+		"ends, then starts": {func(s *task.Spec) { s.StartIn, s.EndIn = time.Hour, time.Minute }, "start_in", nil},
+		"negative count":    {func(s *task.Spec) { s.Retry.Limit = task.AtMost(-1) }, "max_fails", nil},
+		"no count":          {func(s *task.Spec) { s.MaxLosses = "many" }, "max_losses", nil},
+		"long delay":        {func(s *task.Spec) { s.Retry.Delay = 366 * 24 * time.Hour }, "retry_delay", nil},
+		"no factor":         {func(s *task.Spec) { s.Retry.Backoff = 0.5 }, "retry_backoff", nil},
+		"no exit code":      {func(s *task.Spec) { s.Retry.ExitCodes = []int{256} }, "retry_exit_codes", nil},
 		"no label":          {func(s *task.Spec) { s.Labels = []string{"gpu"} }, "labels", nil},
 		"no resource":       {func(s *task.Spec) { s.Resources = map[string]int{"GPU": 1} }, "resources", nil},
 		"no priority":       {func(s *task.Spec) { s.Priority = new(1001) }, "priority", nil},

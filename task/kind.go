@@ -38,8 +38,7 @@ type kind struct {
 func bind[T any](k kind, field func(*Spec) *T, write func(T) string, read func(string) T) kind {
 	k.get = func(s *Spec) (string, bool) {
 		v := field(s)
-		t, moment := any(v).(*time.Time) // is zero in any location
-		if moment && t.IsZero() || reflect.ValueOf(v).Elem().IsZero() {
+		if reflect.ValueOf(v).Elem().IsZero() {
 			return "", false
 		}
 		return write(*v), true
@@ -77,26 +76,49 @@ func word(field func(*Spec) *string, words ...string) kind {
 	}}, field, itself, itself)
 }
 
-// moment is a time in seconds since 1970, as it was written.
-func moment(field func(*Spec) *time.Time, infinite bool) kind {
+// moment is a time in seconds since 1970, as it was written. none is the text of no
+// such time, which a spec says by a negative duration from its opening on.
+func moment(field func(*Spec) (*time.Time, *time.Duration), none string) kind {
 	k := kind{name: "unix seconds", limits: "0 or more", number: true, moment: true}
-	if infinite {
+	if none == infinite {
 		k.limits += ", or inf"
 	}
 	k.parse = func(s string) (string, error) {
 		t, err := statemachine.ParseTime(s)
 		switch {
-		case err != nil, t == statemachine.Never && !infinite:
+		case err != nil, t == statemachine.Never && none != infinite:
 			return "", bad("", s, "a time in unix seconds, "+k.limits)
 		case t == statemachine.Never:
 			return t.Text(), nil
 		}
 		return s, nil
 	}
-	return bind(k, field, MomentText, func(s string) time.Time {
-		t, _ := statemachine.ParseTime(s) // was parsed
-		return time.UnixMicro(int64(t))
-	})
+	k.get = func(s *Spec) (string, bool) {
+		at, in := field(s)
+		switch {
+		case *in < 0:
+			return none, true
+		case at.IsZero():
+			return "", false
+		}
+		return MomentText(*at), true
+	}
+	k.set = func(s *Spec, text string) {
+		at, in := field(s)
+		t, _ := statemachine.ParseTime(text) // was parsed
+		if *at, *in = time.UnixMicro(int64(t)).UTC(), 0; short(t.Text()) == none {
+			*at, *in = time.Time{}, -1
+		}
+	}
+	k.clear = func(s *Spec) {
+		at, in := field(s)
+		*at, *in = time.Time{}, 0
+	}
+	k.value = func(s *Spec) any {
+		at, _ := field(s)
+		return *at
+	}
+	return k
 }
 
 // MomentText is a moment as records and flags have it: seconds since 1970.
@@ -108,7 +130,7 @@ func span(field func(*Spec) *time.Duration) kind {
 	parse := k.parse
 	k.parse = func(s string) (string, error) {
 		canonical, err := parse(s)
-		if _, inSeconds := statemachine.ParseDuration(s); err == nil && inSeconds == nil && canonical != statemachine.Forever.Text() {
+		if _, inSeconds := statemachine.ParseDuration(s); err == nil && inSeconds == nil && canonical != infinite {
 			return s, nil
 		}
 		return canonical, err
@@ -118,25 +140,13 @@ func span(field func(*Spec) *time.Duration) kind {
 
 // pause is a time above 0.
 func pause(field func(*Spec) *time.Duration) kind {
-	return bind(kind{name: "seconds", limits: "above 0, or inf", number: true, parse: func(s string) (string, error) {
+	return lasting(field, infinite, "above 0, or inf", func(s string) (string, error) {
 		d, err := parseSeconds(s)
 		if err != nil || d <= 0 {
 			return "", bad("", s, "a number of seconds above 0, or inf; write for example 90 or 1h30m")
 		}
 		return secondsText(d), nil
-	}}, field, durationText, spanOf)
-}
-
-func durationText(d time.Duration) string {
-	if d < 0 {
-		return number(d.Seconds()) // is refused
-	}
-	return secondsText(timing.FromStd(d))
-}
-
-func spanOf(s string) time.Duration {
-	d, _ := statemachine.ParseDuration(s) // was parsed
-	return timing.ToStd(d)
+	})
 }
 
 // longestDelay is the longest pause before a retry: a year, beyond which is a slip.
@@ -144,70 +154,73 @@ const longestDelay = 365 * 86400 * statemachine.Second
 
 // delay is a pause that may be 0.
 func delay(field func(*Spec) *time.Duration) kind {
-	return bind(kind{name: "seconds", limits: "from 0 to 31536000", number: true, parse: func(s string) (string, error) {
+	return lasting(field, "0", "from 0 to 31536000", func(s string) (string, error) {
 		d, err := parseSeconds(s)
 		if err != nil || d > longestDelay {
 			return "", bad("", s, "a number of seconds from 0 to 31536000; write for example 60 or 5m")
 		}
 		return secondsText(d), nil
-	}}, field, func(d time.Duration) string {
-		if d == NoDelay {
-			return "0"
-		}
-		return durationText(d)
-	}, func(s string) time.Duration {
-		if d := spanOf(s); d != 0 {
-			return d
-		}
-		return NoDelay
 	})
 }
 
-// pointed binds a kind to a field that is nil where a spec says nothing.
-func pointed[T any](k kind, field func(*Spec) **T, write func(T) string, read func(string) (T, error)) kind {
-	return bind(k, field, func(v *T) string { return write(*v) }, func(s string) *T {
-		v, _ := read(s) // was parsed
-		return &v
+// lasting is a duration. none is the text of a negative one.
+func lasting(field func(*Spec) *time.Duration, none, limits string, parse func(string) (string, error)) kind {
+	return bind(kind{name: "seconds", limits: limits, number: true, parse: parse}, field, func(d time.Duration) string {
+		if d < 0 {
+			return none
+		}
+		return secondsText(timing.FromStd(d))
+	}, func(s string) time.Duration {
+		if s == none {
+			return -1
+		}
+		d, _ := statemachine.ParseDuration(s) // was parsed
+		return timing.ToStd(d)
 	})
 }
 
 // count is how often something may happen.
-func count(field func(*Spec) **int) kind {
-	return pointed(kind{name: "whole number", limits: "0 or more, or " + UnlimitedText, number: true, parse: func(s string) (string, error) {
-		l, err := parseCount(s)
-		if err != nil {
-			return "", err
-		}
-		return l.Text(), nil
-	}}, field, func(n int) string { return statemachine.Limit(n).Text() }, func(s string) (int, error) {
-		l, err := statemachine.ParseLimit(s)
-		return int(l), err
-	})
+func count(field func(*Spec) *Limit) kind {
+	return bind(kind{name: "whole number", limits: "0 or more, or " + string(Unlimited), number: true, parse: parseCount},
+		field, countText, countOf)
 }
 
-// whole is a whole number from least to most.
+// whole is a whole number from least to most; nil where a spec says nothing.
 func whole(field func(*Spec) **int, least, most int) kind {
 	limits := "from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-	return pointed(kind{name: "whole number", limits: limits, number: true, parse: func(s string) (string, error) {
+	return bind(kind{name: "whole number", limits: limits, number: true, parse: func(s string) (string, error) {
 		n, ok := digitsOf(s, least, most)
 		if !ok {
 			return "", bad("", s, "a whole number "+limits+"; write for example 10")
 		}
 		return strconv.Itoa(n), nil
-	}}, field, strconv.Itoa, strconv.Atoi)
+	}}, field, func(n *int) string { return strconv.Itoa(*n) }, func(s string) *int {
+		n, _ := strconv.Atoi(s) // was parsed
+		return &n
+	})
 }
 
-// factor is a number from least to most.
-func factor(field func(*Spec) **float64, least, most float64) kind {
+// factor is a number from least to most. Where it may be 0, a negative one says so.
+func factor(field func(*Spec) *float64, least, most float64) kind {
 	limits := "from " + number(least) + " to " + number(most)
-	read := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
-	return pointed(kind{name: "number", limits: limits, number: true, parse: func(s string) (string, error) {
-		f, err := read(s)
+	return bind(kind{name: "number", limits: limits, number: true, parse: func(s string) (string, error) {
+		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(f >= least && f <= most) || strings.ContainsAny(s, "xX_") { // the form is false for NaN
 			return "", bad("", s, "a number "+limits+"; write for example "+number((least+min(most, 2*least+1))/2))
 		}
 		return number(f), nil
-	}}, field, number, read)
+	}}, field, func(f float64) string {
+		if f < 0 && least == 0 {
+			return "0"
+		}
+		return number(f)
+	}, func(s string) float64 {
+		f, _ := strconv.ParseFloat(s, 64) // was parsed
+		if f == 0 {
+			return -1
+		}
+		return f
+	})
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

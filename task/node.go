@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -57,7 +58,7 @@ type Node struct {
 }
 
 // NewNode is the record of a node that nobody has said or found anything about.
-func NewNode(name string) NodeRecord { return NodeRecord{Name: name, MaxThreads: NoLimit} }
+func NewNode(name string) NodeRecord { return NodeRecord{Name: name, MaxThreads: Unlimited} }
 
 // Idle is the node with this record where nothing runs.
 func (n NodeRecord) Idle() Node {
@@ -82,19 +83,16 @@ func (n *Node) Add(workers ...Worker) {
 // mostThreads is what the live workers of a node let run there; where they
 // differ, that of the one that lets most.
 func mostThreads(workers []Worker) Limit {
-	most, alive := Limit(0), false
+	most := -1
 	for i := range workers {
 		if w := &workers[i]; w.State.Alive() {
-			if w.MaxThreads == NoLimit {
-				return NoLimit
-			}
-			most, alive = max(most, w.MaxThreads), true
+			most = max(most, cmp.Or(w.MaxThreads, Unlimited).N())
 		}
 	}
-	if !alive {
-		return NoLimit
+	if most < 0 || most == Unlimited.N() {
+		return Unlimited
 	}
-	return most
+	return AtMost(most)
 }
 
 // NodeKeys are the attributes that [NodeRecord.Set] knows: maxthreads.
@@ -145,7 +143,7 @@ func ParseNode(name string, fields map[string]string) NodeRecord {
 	q := &n.Quarantine
 	q.Reason = fields["reason"]
 	if err := n.Set(maxThreadsField, fields[maxThreadsField]); err != nil {
-		n.MaxThreads, n.MaxThreadsSet = 0, true
+		n.MaxThreads, n.MaxThreadsSet = AtMost(0), true
 		n.Damaged = n.Damaged.with(err)
 	}
 	var errs [4]error

@@ -77,14 +77,14 @@ func TestLabels(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]task.Limit{
-		"": task.NoLimit, "none": task.NoLimit, "null": task.NoLimit, "0": 0, "7": 7, "1000000000": 1e9,
+		"": task.Unlimited, "none": task.Unlimited, "null": task.Unlimited, "0": task.AtMost(0), "7": task.AtMost(7), "1000000000": task.AtMost(1e9),
 	} {
 		got, err := task.ParseLimit(text)
 		if err != nil || got != want {
-			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
+			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
 		}
 		if again, err := task.ParseLimit(got.Text()); err != nil || again != got {
-			t.Errorf("%d came back as %d, %v", got, again, err)
+			t.Errorf("%s came back as %s, %v", got, again, err)
 		}
 	}
 	for _, text := range []string{"-1", "1.5", "x", "1000000001", "inf", " 1", "+1", "01", "None", "99999999999999999999"} {

@@ -30,7 +30,7 @@ type QueueSpec struct { //nolint:recvcheck // Set changes a queue, Fields only r
 	// Class is what a worker must offer to take from the queue; empty for none.
 	Class string `json:"class"`
 	// Threads is how many tasks of the queue may run at a time in the whole
-	// fleet, MaxThreads on each node (default of both: NoLimit).
+	// fleet, MaxThreads on each node; of both 0 lets nothing new begin.
 	Threads    Limit `json:"threads"`
 	MaxThreads Limit `json:"maxthreads"`
 	// Pin are the only nodes that take from the queue; Ignore are nodes that do
@@ -82,7 +82,7 @@ type Line struct {
 // NewQueue are the attributes of a queue for which none was set.
 func NewQueue(name string) QueueSpec {
 	return QueueSpec{
-		Name: name, Threads: NoLimit, MaxThreads: NoLimit, Pin: []string{}, Ignore: []string{}, Order: Fifo, Aging: DefaultAging,
+		Name: name, Threads: Unlimited, MaxThreads: Unlimited, Pin: []string{}, Ignore: []string{}, Order: Fifo, Aging: DefaultAging,
 	}
 }
 

@@ -26,7 +26,7 @@ func TestQueueSet(t *testing.T) {
 		}
 	}
 	want := task.QueueSpec{
-		Name: "q", Description: "nightly", Class: "render", Threads: 9, MaxThreads: 2, Pin: []string{"n1", "n2"}, Ignore: []string{"n3"},
+		Name: "q", Description: "nightly", Class: "render", Threads: task.AtMost(9), MaxThreads: task.AtMost(2), Pin: []string{"n1", "n2"}, Ignore: []string{"n3"},
 		Paused: true, Order: task.Lifo, Aging: task.Seconds(90 * time.Minute),
 		Defaults: map[string]string{"max_fails": "3", "labels": "a=1,b=1", "timeout": "60"},
 	}
@@ -162,7 +162,7 @@ func TestNodeCap(t *testing.T) {
 		value string
 		want  task.Limit
 		set   bool
-	}{{"2", 2, true}, {"none", task.NoLimit, true}, {"0", 0, true}, {"", task.NoLimit, false}} {
+	}{{"2", task.AtMost(2), true}, {"none", task.Unlimited, true}, {"0", task.AtMost(0), true}, {"", task.Unlimited, false}} {
 		if err := n.Set("maxthreads", tc.value); err != nil || n.MaxThreads != tc.want || n.MaxThreadsSet != tc.set {
 			t.Errorf("%q: %+v, %v", tc.value, n, err)
 		}

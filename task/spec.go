@@ -2,29 +2,13 @@ package task
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
-	"github.com/tdf-go/tdf/statemachine"
 )
-
-// Values of a [Spec] that mean no limit.
-const (
-	// Forever is a Timeout that never comes.
-	Forever time.Duration = math.MaxInt64
-	// Unlimited is a limit that no counter exceeds.
-	Unlimited = math.MaxInt
-)
-
-// Never is an EndBefore that never comes.
-func Never() time.Time { return time.UnixMicro(math.MaxInt64) }
-
-// NoDelay is a Spec.RetryDelay of nothing, whatever the defaults are.
-const NoDelay time.Duration = -1
 
 // Values of Spec.FailOn.
 const (
@@ -40,7 +24,8 @@ const (
 )
 
 // Spec defines a task to open. Zero values are replaced by the defaults of its
-// queue, or else by [task_defaults] of the configuration.
+// queue, or else by [task_defaults] of the configuration. A negative duration means
+// none, whatever the defaults are.
 type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes another
 	// Program names the directory the program lives in; Source says where to get
 	// it: "https://host/program.zip", "rsync:host:program.tar", ".../run.sh".
@@ -50,14 +35,20 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Input string
 	// Argv, if not nil, is the exact list of words and takes the place of Input.
 	Argv []string
-	// StartAfter is the earliest start, EndBefore the latest moment of being
-	// executed (see Never), both on Redis' clock.
+	// StartAfter is the earliest start, EndBefore the latest moment of being executed,
+	// both on Redis' clock. StartIn and EndIn are the same as so long after the task is
+	// opened; negative for at once, and for no end. Of a start only one can be given,
+	// and of an end.
 	StartAfter, EndBefore time.Time
-	// Timeout bounds each round, fetching included (see Forever).
+	StartIn, EndIn        time.Duration
+	// Timeout bounds each round, fetching included; negative for no bound.
 	Timeout time.Duration
-	// MaxFails, MaxTimeouts and MaxLosses are how often the task may fail, time
-	// out or lose its worker and be opened again (see Unlimited).
-	MaxFails, MaxTimeouts, MaxLosses *int
+	// Retry says whether and when the task runs again after a failure.
+	Retry Retry
+	// MaxTimeouts, MaxLosses and MaxFaults are how often the task may time out, lose
+	// its worker, or fail through no fault of its own (see ChargeProgram), and be opened
+	// again.
+	MaxTimeouts, MaxLosses, MaxFaults Limit
 	// FailOn says what makes a round a failure: FailOnAny, FailOnStderr or FailOnExit.
 	FailOn string
 
@@ -77,19 +68,6 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Class string
 	// Priority is from -1000 to 1000, higher first.
 	Priority *int
-	// MaxFaults is how often the task may fail through no fault of its own (see
-	// ChargeProgram) and be opened again.
-	MaxFaults *int
-	// RetryDelay is the pause before the task runs again after its first failure,
-	// RetryMaxDelay the longest one (see NoDelay, Forever).
-	RetryDelay, RetryMaxDelay time.Duration
-	// RetryBackoff, at least 1, is the factor from one pause to the next;
-	// RetryJitter, from 0 to 1, the part of it left to chance.
-	RetryBackoff, RetryJitter *float64
-	// RetryExitCodes, if there are any, are the only exit codes after which the
-	// task runs again; after one of FatalExitCodes it never does. Lists that are
-	// empty but not nil are none, whatever the defaults are.
-	RetryExitCodes, FatalExitCodes []int
 	// Charge says which failures count as fails: ChargeAll or ChargeProgram.
 	Charge string
 	// Hold is why the task begins blocked, until an operator lets it go; empty: it
@@ -117,6 +95,49 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	// Step is what the task is called within its plan, for people: at most 128 bytes in
 	// one line, such as "count" or, of a step with several tasks, "count[2]"; empty for none.
 	Step string
+}
+
+// Retry is what happens to a task that failed. Zero values are replaced by the defaults
+// of the task; a negative duration or part means none, whatever these are.
+type Retry struct {
+	// Limit is how often the task may fail and be opened again.
+	Limit Limit
+	// Delay is the pause before the task runs again after its first failure, MaxDelay
+	// the longest one.
+	Delay, MaxDelay time.Duration
+	// Backoff, at least 1, is the factor from one pause to the next; Jitter, up to 1,
+	// the part of a pause that is left to chance.
+	Backoff, Jitter float64
+	// ExitCodes, if there are any, are the only exit codes after which the task runs
+	// again; after one of FatalExitCodes it never does. Lists that are empty but not
+	// nil are none, whatever the defaults are.
+	ExitCodes, FatalExitCodes []int
+}
+
+// From returns the spec with StartAfter and EndBefore in the place of a StartIn and an
+// EndIn above 0, counted from now on. Where both are given it is left as it is:
+// [Define] refuses that.
+func (s Spec) From(now time.Time) Spec {
+	if s.StartIn > 0 && s.StartAfter.IsZero() {
+		s.StartAfter, s.StartIn = now.Add(s.StartIn), 0
+	}
+	if s.EndIn > 0 && s.EndBefore.IsZero() {
+		s.EndBefore, s.EndIn = now.Add(s.EndIn), 0
+	}
+	return s
+}
+
+// checkTimes refuses times that say two things.
+func (s *Spec) checkTimes() error {
+	switch {
+	case s.StartIn != 0 && !s.StartAfter.IsZero():
+		return bad("start_in", s.StartIn.String(), "given alone; leave out one of StartIn and StartAfter")
+	case s.EndIn != 0 && !s.EndBefore.IsZero():
+		return bad("end_in", s.EndIn.String(), "given alone; leave out one of EndIn and EndBefore")
+	case s.EndIn > 0 && s.StartIn > s.EndIn:
+		return bad("start_in", s.StartIn.String(), "earlier than end_in = "+s.EndIn.String())
+	}
+	return nil
 }
 
 // Set sets a field by its name to what its text says: as flags, JSON and
@@ -198,8 +219,8 @@ func (s Spec) WithWords(f func(string) string) Spec {
 	return s
 }
 
-// decode sets the spec to what a record says, and else to the defaults of TDF. A
-// moment or a pause of 0 is the zero value; so is a number that cannot be read.
+// decode sets the spec to what a record says, and else to the defaults of TDF. Where
+// there is no moment, no duration and no part it is zero; so is what cannot be read.
 func (s *Spec) decode(fields map[string]string) {
 	for i := range table {
 		f := &table[i]
@@ -221,12 +242,8 @@ func (s *Spec) decode(fields map[string]string) {
 		}
 	}
 	s.Needs = ParseNeeds(fields["needs"])
-	if s.RetryDelay == NoDelay {
-		s.RetryDelay = 0
-	}
-	if s.StartAfter.Equal(time.Unix(0, 0)) {
-		s.StartAfter = time.Time{}
-	}
+	s.StartIn, s.EndIn, s.Timeout = 0, 0, max(0, s.Timeout)
+	s.Retry.Delay, s.Retry.MaxDelay, s.Retry.Jitter = max(0, s.Retry.Delay), max(0, s.Retry.MaxDelay), max(0, s.Retry.Jitter)
 }
 
 // members are those of the JSON object of a task: of what nobody said the defaults
@@ -254,25 +271,28 @@ func (s *Spec) members() map[string]any {
 
 // member is the JSON value of a field as [Spec.SetJSON] takes it.
 func (f *Field) member(s *Spec) any {
+	text, _ := f.get(s)
 	switch v := f.value(s).(type) {
 	case string:
 		if f.Name == "source" {
 			return clean.Source(v)
 		}
-	case *int:
-		if *v == Unlimited {
-			return UnlimitedText
+	case Limit:
+		if v == Unlimited {
+			return string(v)
 		}
-	case time.Duration:
-		if v == Forever {
-			return statemachine.Forever.Text()
-		}
-		return max(v, 0).Seconds()
 	case time.Time:
-		if v.Equal(Never()) {
-			return statemachine.Never.Text()
+		if text != infinite {
+			return v.UTC().Truncate(time.Microsecond)
 		}
-		return v.UTC().Truncate(time.Microsecond)
+		return infinite
+	case time.Duration:
+		if text != infinite {
+			return max(v, 0).Seconds()
+		}
+		return infinite
+	case float64:
+		return max(v, 0)
 	}
 	return f.value(s)
 }

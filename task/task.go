@@ -34,8 +34,9 @@ type Task struct { //nolint:recvcheck // a value prints itself too
 	// Outcome is how an archived task ended.
 	Outcome statemachine.State `json:"outcome,omitempty"`
 
-	// Spec is what was opened, with the defaults of that moment. Hold is why the
-	// task is held now.
+	// Spec is what was opened, with the defaults of that moment: a limit is a number or
+	// Unlimited, and a moment, duration or part is zero where there is none. StartIn and
+	// EndIn are StartAfter and EndBefore now. Hold is why the task is held now.
 	Spec `json:"-"`
 
 	// Round is the round it is in: starts after the first one. Rev counts the

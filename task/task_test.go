@@ -34,10 +34,9 @@ func TestDecode(t *testing.T) {
 	}
 
 	want := task.Spec{
-		Program: "p", Source: "https://u:secret@h/p.zip", Argv: []string{"a <b>"}, EndBefore: task.Never(), Timeout: 90500 * time.Millisecond,
-		MaxFails: new(task.Unlimited), MaxTimeouts: new(int), MaxLosses: new(int(sm.DefaultMaxLosses)), MaxFaults: new(int(sm.DefaultMaxFaults)),
-		FailOn: task.FailOnAny, Charge: task.ChargeAll, RetryBackoff: new(1.0), RetryMaxDelay: task.Forever, RetryJitter: new(0.0),
-		Queue: task.DefaultQueue, Labels: []string{"a=1", "b=2"}, Resources: map[string]int{"gpu": 1}, Comment: "why", Args: task.ArgsWords, Step: "s",
+		Program: "p", Source: "https://u:secret@h/p.zip", Argv: []string{"a <b>"}, Timeout: 90500 * time.Millisecond,
+		Retry: task.Retry{Limit: task.Unlimited, Backoff: 1}, MaxTimeouts: task.AtMost(0), MaxLosses: task.AtMost(int(sm.DefaultMaxLosses)), MaxFaults: task.AtMost(int(sm.DefaultMaxFaults)),
+		FailOn: task.FailOnAny, Charge: task.ChargeAll, Queue: task.DefaultQueue, Labels: []string{"a=1", "b=2"}, Resources: map[string]int{"gpu": 1}, Comment: "why", Args: task.ArgsWords, Step: "s",
 		Needs: []task.Need{{Task: 3, On: task.NeedsSuccess}, {Task: 4, On: "any"}},
 	}
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
@@ -62,8 +61,8 @@ func TestDecode(t *testing.T) {
 func TestDecodeNothing(t *testing.T) {
 	t.Parallel()
 	got := task.Decode(1, nil)
-	if got.Queue != task.DefaultQueue || *got.Priority != 0 || *got.MaxFails != 0 || got.Last() != nil || got.Output() != "" ||
-		got.EndState() != sm.None || !got.StartAfter.IsZero() || got.RetryDelay != 0 {
+	if got.Queue != task.DefaultQueue || *got.Priority != 0 || got.Retry.Limit != task.AtMost(0) || got.Last() != nil || got.Output() != "" ||
+		got.EndState() != sm.None || !got.StartAfter.IsZero() || got.Retry.Delay != 0 || got.Retry.Jitter != 0 || got.Timeout != 0 || !got.EndBefore.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }

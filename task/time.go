@@ -1,7 +1,7 @@
 package task
 
 import (
-	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
@@ -17,15 +17,17 @@ func Stamp(t time.Time) statemachine.Time {
 	return statemachine.Time(t.UnixMicro())
 }
 
-// Seconds is a length of time, which JSON has as a number of seconds; [Forever] is null.
+// Seconds is a length of time, which JSON has as a number of seconds; the longest is null.
 type Seconds time.Duration
+
+const forever Seconds = math.MaxInt64
 
 // String is that of time.Duration.
 func (s Seconds) String() string { return time.Duration(s).String() }
 
 // MarshalJSON writes a number of seconds.
 func (s Seconds) MarshalJSON() ([]byte, error) {
-	if time.Duration(s) == Forever {
+	if s == forever {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
@@ -34,7 +36,7 @@ func (s Seconds) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (s *Seconds) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
-		*s = Seconds(Forever)
+		*s = forever
 		return nil
 	}
 	d, err := statemachine.ParseDuration(string(text))
@@ -53,20 +55,3 @@ func (s Seconds) text() string { return secondsText(s.micros()) }
 
 // micros is the way back from secondsOf.
 func (s Seconds) micros() statemachine.Duration { return timing.FromStd(time.Duration(s)) }
-
-// MarshalJSON writes null for no limit.
-func (l Limit) MarshalJSON() ([]byte, error) {
-	if l < 0 {
-		return []byte("null"), nil
-	}
-	return strconv.AppendInt(nil, int64(l), 10), nil
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (l *Limit) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*l = NoLimit
-		return nil
-	}
-	return json.Unmarshal(text, (*int)(l)) //nolint:wrapcheck // it says what belongs there
-}

@@ -72,7 +72,7 @@ func TestUnfitReasons(t *testing.T) {
 				{Kind: task.KindLabel, Wanted: "gpu=c", Has: "gpu=a,gpu=b"}, {Kind: task.KindLabel, Wanted: "zone=us", Has: "zone=eu"},
 			}, words: "queue q is paused"},
 		// Limits are the claim's.
-		{name: "limits", queue: func(q *task.QueueSpec) { q.Threads, q.MaxThreads = 0, 0 }},
+		{name: "limits", queue: func(q *task.QueueSpec) { q.Threads, q.MaxThreads = task.AtMost(0), task.AtMost(0) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -66,16 +66,16 @@ func TestClock(t *testing.T) {
 	t.Parallel()
 	site, clock := tdftest.New(t)
 	m := manager.New(site, "test", manager.Options{})
-	tries, one := 0, 1
+	tries := 0
 	handlers := map[string]worker.Handler{"shout": shout, "flaky": func(context.Context, *worker.Job) error {
 		if tries++; tries == 1 {
 			return errors.New("not yet")
 		}
 		return nil
 	}}
-	later := open(t, m, task.Spec{Program: "shout", Class: "shout", StartAfter: clock.Now().Add(time.Hour)})
-	never := open(t, m, task.Spec{Program: "shout", Class: "shout", StartAfter: clock.Now().Add(3 * time.Hour), EndBefore: clock.Now().Add(4 * time.Hour)})
-	flaky := open(t, m, task.Spec{Program: "flaky", Class: "flaky", MaxFails: &one, RetryDelay: 30 * time.Minute})
+	later := open(t, m, task.Spec{Program: "shout", Class: "shout", StartIn: time.Hour})
+	never := open(t, m, task.Spec{Program: "shout", Class: "shout", StartIn: 3 * time.Hour, EndIn: 4 * time.Hour})
+	flaky := open(t, m, task.Spec{Program: "flaky", Class: "flaky", Retry: task.Retry{Limit: task.AtMost(1), Delay: 30 * time.Minute}})
 	check := func(want ...statemachine.State) {
 		t.Helper()
 		for i, id := range []int64{later, never, flaky} {

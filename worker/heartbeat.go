@@ -34,7 +34,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 	session, _, _ := w.lease.now()
 	interval := w.lease.interval()
 	sent := shim.Now()
-	limit, cancel := context.WithTimeout(ctx, interval)
+	limit, cancel := context.WithTimeoutCause(ctx, interval, ErrUnreachable)
 	defer cancel()
 	r, err := w.opts.Backend.Renew(limit, session, w.heartbeat())
 	switch {
@@ -154,11 +154,7 @@ func (w *Worker) queueUse() []task.QueueUse {
 // useOf keeps idle + processing = threads, also where a limit was lowered below
 // what runs.
 func useOf(q *task.QueueSpec, slots, processing int) task.QueueUse {
-	threads := slots
-	if q.MaxThreads >= 0 {
-		threads = min(threads, int(q.MaxThreads))
-	}
-	threads = max(threads, processing)
+	threads := max(min(slots, cmp.Or(q.MaxThreads, task.Unlimited).N()), processing)
 	return task.QueueUse{
 		Class: classOf(q), Queue: q.Name, Threads: threads, Processing: processing, Idle: threads - processing,
 	}

@@ -15,17 +15,17 @@ func TestOfferFromConfig(t *testing.T) {
 	t.Parallel()
 	o := complete(Options{}, config.Worker{
 		Node: "n", Env: "python", Labels: []string{"b=1", "a=2"}, Resources: task.Resources{"gpu": 4}, Classes: []string{"render=2"},
-		MaxThreads: 3,
+		MaxThreads: task.AtMost(3),
 	})
 	o.Name = "w"
 	want := task.Offer{
 		Worker: "w", Node: "n", Env: "python", Labels: []string{"a=2", "b=1"}, Resources: task.Resources{"gpu": 4},
-		Classes: []string{"render=2"}, MaxThreads: 3, HandlersOnly: true,
+		Classes: []string{"render=2"}, MaxThreads: task.AtMost(3), HandlersOnly: true,
 	}
 	if got := o.offer(); !reflect.DeepEqual(got, want) {
 		t.Errorf("offers %+v, want %+v", got, want)
 	}
-	if o := complete(Options{}, config.Defaults().Worker); o.MaxThreads != task.NoLimit {
+	if o := complete(Options{}, config.Defaults().Worker); o.MaxThreads != task.Unlimited {
 		t.Error("a limit that nobody wanted")
 	}
 }

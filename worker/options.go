@@ -241,9 +241,10 @@ func (o *options) validate() error {
 }
 
 func (o *options) validateNumbers() error {
+	if _, err := task.ParseLimit(string(o.MaxThreads)); err != nil {
+		return &OptionError{"MaxThreads", o.MaxThreads, "use task.Unlimited, or task.AtMost some number"}
+	}
 	switch {
-	case o.MaxThreads < task.NoLimit:
-		return &OptionError{"MaxThreads", o.MaxThreads, "use task.NoLimit, or a number of tasks"}
 	case !(o.SleepIncrease >= 1 && o.SleepIncrease <= maxIncrease): // the form is true for NaN
 		return &OptionError{"SleepIncrease", o.SleepIncrease, "use 1 to 1000; 0 for the default"}
 	case o.SleepInitial < time.Millisecond:

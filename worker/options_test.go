@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestOptions(t *testing.T) {
@@ -33,7 +34,7 @@ func TestOptions(t *testing.T) {
 		"Classes":       func(o *options) { o.Classes = []string{"a,b"} },
 		"Programs":      func(o *options) { o.container = nil },
 		"OnRedisLoss":   func(o *options) { o.OnRedisLoss = "wait" },
-		"MaxThreads":    func(o *options) { o.MaxThreads = -2 },
+		"MaxThreads":    func(o *options) { o.MaxThreads = task.AtMost(-2) },
 	} {
 		o := s.options(t, s.Store)
 		change(&o)

@@ -185,7 +185,7 @@ func TestRaisedLimitsWakeTheWorker(t *testing.T) {
 			p := s.script(t, "p", "true")
 			s.queue(t, "q")
 			limit(s, "0")
-			w := s.start(t, func(o *options) { o.Node, o.MaxThreads = "n", 5 })
+			w := s.start(t, func(o *options) { o.Node, o.MaxThreads = "n", task.AtMost(5) })
 			for range 4 { // one could be luck
 				id := s.open(t, p, inQueue("q"))
 				before := w.log.count("no open task to claim")

@@ -24,7 +24,7 @@ func BenchmarkClaimBehind(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			sp := storetest.New(b)
 			full := task.NewQueue("full")
-			full.Threads = 0
+			full.Threads = task.AtMost(0)
 			sp.AddQueue(b, full)
 			benchmarkCrowd(b, sp, n/2, task.Bucket{Env: "java"}, task.Bucket{Queue: "full"})
 			benchmarkOpen(b, sp, b.N, 100)
@@ -60,7 +60,7 @@ func BenchmarkClaimMany(b *testing.B) {
 			turns := make([]task.Candidate, 20)
 			for i := range turns {
 				q := task.NewQueue(fmt.Sprint("q", i))
-				q.Threads, q.MaxThreads = 1_000_000, 1_000_000
+				q.Threads, q.MaxThreads = task.AtMost(1_000_000), task.AtMost(1_000_000)
 				sp.AddQueue(b, q)
 				turns[i] = task.Candidate{Queue: q}
 				for p := range 5 {
@@ -88,7 +88,7 @@ func benchmarkTurns(b *testing.B, sp *storetest.Space, turns []task.Candidate) {
 	b.ResetTimer()
 	for i := range b.N {
 		r, err := sp.Store.Claim(b.Context(), tasks.ClaimRequest{
-			Worker: "w", Request: conn.NewToken(), Candidates: turns, First: i, Max: 1, Node: "n", MaxThreads: 1_000_000,
+			Worker: "w", Request: conn.NewToken(), Candidates: turns, First: i, Max: 1, Node: "n", MaxThreads: task.AtMost(1_000_000),
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			b.Fatalf("claim %d: %+v, error %v", i, r, err)

@@ -110,7 +110,7 @@ func TestClockStepsAbsoluteTimes(t *testing.T) {
 		claimed := func(want ...int64) {
 			t.Helper()
 			r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
-				Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.NoLimit,
+				Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.Unlimited,
 			})
 			if err != nil || !slices.Equal(ids(r.Tasks), want) {
 				t.Errorf("claimed %v, error %v, want %v", ids(r.Tasks), err, want)

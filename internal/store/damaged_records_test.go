@@ -16,7 +16,7 @@ func TestDamagedQueueRecord(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	q := task.NewQueue("lic")
-	q.Threads, q.Pin, q.Description = 2, []string{"n"}, "licences"
+	q.Threads, q.Pin, q.Description = task.AtMost(2), []string{"n"}, "licences"
 	sp.AddQueue(t, q)
 	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "lic") }))
 	sp.Raw.HSet(t.Context(), sp.Key("queue:lic"), "default_priority", "high", "of_another_client", "stays")
@@ -39,7 +39,7 @@ func TestDamagedQueueRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := sp.Store.Queue(t.Context(), "lic")
-	if err != nil || info.Damaged != nil || info.Paused || info.Threads != 2 || len(info.Pin) != 1 || info.Description != "licences" {
+	if err != nil || info.Damaged != nil || info.Paused || info.Threads != task.AtMost(2) || len(info.Pin) != 1 || info.Description != "licences" {
 		t.Errorf("repaired: %+v, error %v", info, err)
 	}
 	fields := sp.Raw.HGetAll(t.Context(), sp.Key("queue:lic")).Val()

@@ -19,7 +19,7 @@ import (
 func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	newest := task.NewQueue("newest")
-	newest.Order, newest.Threads = task.Lifo, 40
+	newest.Order, newest.Threads = task.Lifo, task.AtMost(40)
 	sp.AddQueue(t, newest)
 	buckets := []task.Bucket{{}, {Queue: "newest"}}
 	for i := range 60 {
@@ -71,10 +71,10 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	}
 	q := task.NewQueue(task.DefaultQueue)
-	q.Threads, q.MaxThreads = 1, 5
+	q.Threads, q.MaxThreads = task.AtMost(1), task.AtMost(5)
 	claim := tasks.ClaimRequest{
 		Worker: "w", Request: "r", Candidates: task.Candidates([]task.Bucket{small}, []task.QueueSpec{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
-		Node: "n", MaxThreads: 2, Resources: task.Resources{"gpu": 2}, Max: 1,
+		Node: "n", MaxThreads: task.AtMost(2), Resources: task.Resources{"gpu": 2}, Max: 1,
 	}
 	if r, err := sp.Store.Claim(t.Context(), claim); err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("%+v, %v", r, err)

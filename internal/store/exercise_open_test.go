@@ -223,7 +223,7 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 	}
 	claim := func(req tasks.ClaimRequest) tasks.ClaimReply {
 		t.Helper()
-		req.Worker, req.Request, req.MaxThreads = "w", conn.NewToken(), task.NoLimit
+		req.Worker, req.Request, req.MaxThreads = "w", conn.NewToken(), task.Unlimited
 		r, err := sp.Store.Claim(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)

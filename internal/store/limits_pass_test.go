@@ -25,7 +25,7 @@ func TestPlaceReachesWhoNeedsIt(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	q := task.NewQueue("q")
-	q.Threads = 1
+	q.Threads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	sp.Open(t, inEnv("a"), inEnv("b"))
 	busy, idle, turned := newIdler(t, sp, "wa", "n"), newIdler(t, sp, "wa2", "m"), newIdler(t, sp, "wb", "o")
@@ -53,7 +53,7 @@ func TestUnused(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	q := task.NewQueue("q")
-	q.Threads = 1
+	q.Threads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	ids := sp.Open(t, inEnv("a"), inEnv("b"), inEnv("b"))
 	busy, first, second := newIdler(t, sp, "wa", "n"), newIdler(t, sp, "w1", "m"), newIdler(t, sp, "w2", "o")
@@ -115,7 +115,7 @@ func TestSecondPlaceWakes(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	q := task.NewQueue("q")
-	q.Threads = 2
+	q.Threads = task.AtMost(2)
 	sp.AddQueue(t, q)
 	sp.Open(t, inEnv("a"), inEnv("a"), inEnv("b"), inEnv("c"))
 	busy, b, c := newIdler(t, sp, "wa", "n"), newIdler(t, sp, "wb", "m"), newIdler(t, sp, "wc", "o")

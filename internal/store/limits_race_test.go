@@ -28,7 +28,7 @@ const (
 )
 
 // raceCaps are the most rounds on each node, over all queues.
-var raceCaps = map[string]task.Limit{"n0": 6, "n1": 5, "n2": task.NoLimit, "n3": 3}
+var raceCaps = map[string]task.Limit{"n0": task.AtMost(6), "n1": task.AtMost(5), "n2": task.Unlimited, "n3": task.AtMost(3)}
 
 // raceGPUs is how many each node has.
 const raceGPUs = 3
@@ -36,7 +36,7 @@ const raceGPUs = 3
 // raceQueues are the queues of the race; tasks of the queue gpu ask one or two of them.
 func raceQueues() map[string]task.QueueSpec {
 	fleet, node, gpu, free := task.NewQueue("fleet"), task.NewQueue("node"), task.NewQueue("gpu"), task.NewQueue("free")
-	fleet.Threads, node.MaxThreads = 5, 2
+	fleet.Threads, node.MaxThreads = task.AtMost(5), task.AtMost(2)
 	return map[string]task.QueueSpec{"fleet": fleet, "node": node, "gpu": gpu, "free": free}
 }
 

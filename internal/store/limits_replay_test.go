@@ -104,11 +104,11 @@ func (p *replayed) begin(t *raced) {
 	p.count(t, 1)
 	q := raceQueues()[t.queue]
 	for what, c := range map[string][2]int{
-		"threads of " + t.queue:    {p.onQueue[t.queue], int(q.Threads)},
-		"maxthreads of " + t.queue: {p.onBoth[[2]string{t.queue, t.node}], int(q.MaxThreads)},
-		"cap of " + t.node:         {p.onNode[t.node], int(raceCaps[t.node])},
+		"threads of " + t.queue:    {p.onQueue[t.queue], q.Threads.N()},
+		"maxthreads of " + t.queue: {p.onBoth[[2]string{t.queue, t.node}], q.MaxThreads.N()},
+		"cap of " + t.node:         {p.onNode[t.node], raceCaps[t.node].N()},
 	} {
-		if c[1] >= 0 && c[0] > c[1] {
+		if c[0] > c[1] {
 			p.race.t.Errorf("task %d at %s: %s is %d, but %d run", t.id, t.running.Text(), what, c[1], c[0])
 		}
 	}
@@ -159,9 +159,9 @@ func (p *replayed) look(at statemachine.Time) {
 // It keeps the resources it asks for: who comes later does not overtake it.
 func (p *replayed) fits(name, node string) bool {
 	q := raceQueues()[name]
-	below := func(n, limit int) bool { return limit < 0 || n < limit }
-	if len(p.line[name]) == 0 || !below(p.onQueue[name], int(q.Threads)) || !below(p.onNode[node], int(raceCaps[node])) ||
-		!below(p.onBoth[[2]string{name, node}], int(q.MaxThreads)) {
+	below := func(n, limit int) bool { return n < limit }
+	if len(p.line[name]) == 0 || !below(p.onQueue[name], q.Threads.N()) || !below(p.onNode[node], raceCaps[node].N()) ||
+		!below(p.onBoth[[2]string{name, node}], q.MaxThreads.N()) {
 		return false
 	}
 	next := p.line[name][0] // those of the queue gpu have one priority, and no others ask for any

@@ -25,7 +25,7 @@ type idler struct {
 
 func newIdler(t *testing.T, sp *storetest.Space, worker, node string) *idler {
 	t.Helper()
-	return &idler{t: t, sp: sp, worker: worker, node: node, nodeCap: task.NoLimit}
+	return &idler{t: t, sp: sp, worker: worker, node: node, nodeCap: task.Unlimited}
 }
 
 // claim returns what it got, nil for nothing.
@@ -82,10 +82,10 @@ func TestFreedPlaceWakes(t *testing.T) {
 		// far: a place of any node serves a waiter of any other.
 		far bool
 	}{
-		"threads":    {set: [2]string{"threads", "1"}, nodeCap: task.NoLimit, far: true},
-		"maxthreads": {set: [2]string{"maxthreads", "1"}, nodeCap: task.NoLimit},
-		"node cap":   {nodeCap: 1},
-		"resource":   {nodeCap: task.NoLimit, asks: "gpu=2"},
+		"threads":    {set: [2]string{"threads", "1"}, nodeCap: task.Unlimited, far: true},
+		"maxthreads": {set: [2]string{"maxthreads", "1"}, nodeCap: task.Unlimited},
+		"node cap":   {nodeCap: task.AtMost(1)},
+		"resource":   {nodeCap: task.Unlimited, asks: "gpu=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestChangedRulesWake(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	q := task.NewQueue("q")
-	q.Threads = 1
+	q.Threads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	in := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
 	sp.Open(t, in, in, in)
@@ -185,7 +185,7 @@ func TestChangedRulesWake(t *testing.T) {
 	if _, err := sp.Store.SetNode(t.Context(), "m", func(n *task.NodeRecord) error { return n.Set("maxthreads", "0") }); err != nil {
 		t.Fatal(err)
 	}
-	if rules, err := sp.Store.Rules(t.Context(), "m"); err != nil || rules.Node.MaxThreads != 0 || !rules.Node.MaxThreadsSet {
+	if rules, err := sp.Store.Rules(t.Context(), "m"); err != nil || rules.Node.MaxThreads != task.AtMost(0) || !rules.Node.MaxThreadsSet {
 		t.Errorf("rules %+v, error %v", rules, err)
 	}
 }
@@ -201,7 +201,7 @@ func TestNoBusyLoop(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
 			q := task.NewQueue("q")
-			q.MaxThreads = 1
+			q.MaxThreads = task.AtMost(1)
 			if err := q.Set(set[0], set[1]); err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	q := task.NewQueue("q")
-	q.MaxThreads = 1
+	q.MaxThreads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	in := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
 	sp.Open(t, in)

@@ -96,7 +96,7 @@ func byRulesIn(t testing.TB, st *store.Store, worker, node, env string) tasks.Cl
 	offer := task.Offer{Worker: worker, Node: node, Env: env, Resources: task.Resources{"gpu": 3}}
 	return tasks.ClaimRequest{
 		Worker: worker, Request: conn.NewToken(), Candidates: task.Candidates(rules.Buckets, rules.Queues, offer),
-		Rules: rules.Version, Known: rules.Known, Max: 1, Node: node, MaxThreads: 3, Resources: offer.Resources,
+		Rules: rules.Version, Known: rules.Known, Max: 1, Node: node, MaxThreads: task.AtMost(3), Resources: offer.Resources,
 	}
 }
 

@@ -50,7 +50,7 @@ func archivedBefore(t *testing.T, sp *storetest.Space) {
 func finishAll(t *testing.T, sp *storetest.Space, claim string, ids ...int64) {
 	t.Helper()
 	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
-		Worker: "w", Request: claim, Candidates: storetest.Free(task.Bucket{}), Max: len(ids), MaxThreads: task.NoLimit,
+		Worker: "w", Request: claim, Candidates: storetest.Free(task.Bucket{}), Max: len(ids), MaxThreads: task.Unlimited,
 	})
 	if err != nil || len(r.Tasks) != len(ids) {
 		t.Fatalf("claimed %+v, %v", r, err)

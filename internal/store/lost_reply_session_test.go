@@ -118,7 +118,7 @@ func sessionClaimCall(t *testing.T, st *store.Store) step {
 	return func() (any, error) {
 		return st.Claim(t.Context(), tasks.ClaimRequest{
 			Worker: "w", Request: "c", Candidates: storetest.Free(task.Bucket{}), Max: 2, Incarnation: w.Incarnation, Node: "n",
-			MaxThreads: task.NoLimit,
+			MaxThreads: task.Unlimited,
 		})
 	}
 }

@@ -101,7 +101,7 @@ func TestOddBuckets(t *testing.T) {
 			t.Errorf("%q: a queue that only a task names: %v", odd, err)
 		}
 		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
-			Worker: odd, Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 2, Node: odd, MaxThreads: 1,
+			Worker: odd, Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 2, Node: odd, MaxThreads: task.AtMost(1),
 		})
 		if err != nil || len(r.Tasks) != 1 || r.Tasks[0].Task.ID != id || r.Tasks[0].Bucket != b || r.Tasks[0].Spec.Input != odd {
 			t.Errorf("%q: claimed %+v, error %v", odd, r.Tasks, err)
@@ -132,9 +132,9 @@ func TestNamesApart(t *testing.T) {
 		sp.Raw.HSet(t.Context(), sp.Key("task:1"), "queue", queue)
 		sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+task.Bucket{Queue: queue}.Name()), redis.Z{Score: 1, Member: "a1"})
 		q := task.NewQueue(queue)
-		q.MaxThreads = 1
+		q.MaxThreads = task.AtMost(1)
 		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
-			Worker: "w", Request: conn.NewToken(), Max: 1, Node: node, MaxThreads: task.NoLimit,
+			Worker: "w", Request: conn.NewToken(), Max: 1, Node: node, MaxThreads: task.Unlimited,
 			Candidates: []task.Candidate{{Queue: q, Buckets: []task.Bucket{{Queue: queue}}}},
 		})
 		if err != nil || len(r.Tasks) != 1 {

@@ -17,13 +17,15 @@ import (
 var someOffer = task.Resources{"gpu": 3}
 
 // request is one of a worker for some of the buckets, under the rules of the model or older ones.
+var someCaps = []task.Limit{task.Unlimited, task.AtMost(0), task.AtMost(1), task.AtMost(2), task.AtMost(3), task.AtMost(4)}
+
 func (w *twins) request(rt *rapid.T, worker string) tasks.ClaimRequest {
 	buckets := rapid.Permutation(someBuckets).Draw(rt, "buckets")[:rapid.IntRange(1, len(someBuckets)).Draw(rt, "n")]
 	offer := task.Offer{Worker: worker, Node: "n" + worker, Env: "java", Labels: []string{"gpu=1"}, Resources: someOffer}
 	req := tasks.ClaimRequest{
 		Worker: worker, Request: w.token("c"), Max: rapid.IntRange(1, 4).Draw(rt, "most"),
 		Candidates: task.Candidates(buckets, slices.Collect(maps.Values(w.queues)), offer), First: rapid.IntRange(0, 3).Draw(rt, "first"),
-		Node: offer.Node, MaxThreads: task.Limit(rapid.IntRange(-1, 4).Draw(rt, "cap")), Resources: someOffer,
+		Node: offer.Node, MaxThreads: someCaps[rapid.IntRange(0, 5).Draw(rt, "cap")], Resources: someOffer,
 		Rules: w.version - int64(max(0, rapid.IntRange(-5, 1).Draw(rt, "behind"))),
 	}
 	if rapid.IntRange(0, 4).Draw(rt, "no node") == 0 {

@@ -28,7 +28,7 @@ func (w *twins) running(queue, node string) []*twin {
 
 // room reports whether the limits leave a place for one more round of a queue.
 func (w *twins) room(req *tasks.ClaimRequest, q *task.QueueSpec) bool {
-	below := func(limit task.Limit, n int) bool { return limit < 0 || n < int(limit) }
+	below := func(limit task.Limit, n int) bool { return limit == "" || n < limit.N() }
 	if !below(q.Threads, len(w.running(q.Name, ""))) {
 		return false
 	}

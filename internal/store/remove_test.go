@@ -33,13 +33,13 @@ func TestRemoveQueueInUse(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
 			q := task.NewQueue("lic")
-			q.Threads = 1
+			q.Threads = task.AtMost(1)
 			sp.AddQueue(t, q)
 			prepare(t, sp)
 			if err := sp.Store.RemoveQueue(t.Context(), "lic"); !errors.Is(err, conn.ErrQueueInUse) {
 				t.Errorf("removed: %v", err)
 			}
-			if info, err := sp.Store.Queue(t.Context(), "lic"); err != nil || info.Threads != 1 {
+			if info, err := sp.Store.Queue(t.Context(), "lic"); err != nil || info.Threads != task.AtMost(1) {
 				t.Errorf("%+v, error %v", info.QueueSpec, err)
 			}
 			event := statemachine.Cancel

@@ -53,7 +53,7 @@ func TestLongServersKilledWhileTheyArchive(t *testing.T) {
 	c.serve(t)
 	c.serve(t)
 	const batch, rounds = 120, 12
-	spec := task.Spec{Program: "p", Source: "rsync:run.sh", EndBefore: task.Never()}
+	spec := task.Spec{Program: "p", Source: "rsync:run.sh", EndIn: -1}
 	for round := range int64(rounds) {
 		w.open(t, times(batch, spec)...)
 		for done := 0; done < batch; {

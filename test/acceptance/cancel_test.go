@@ -66,7 +66,7 @@ func TestCancelRunningTree(t *testing.T) {
 	w.archiver(t)
 	w.queue(t, "q", "threads=1")
 	spec := w.script(t, "tree", tree)
-	spec.Input, spec.Queue, spec.MaxFails, spec.MaxTimeouts = w.dir+"/sign", "q", new(5), new(5)
+	spec.Input, spec.Queue, spec.Retry.Limit, spec.MaxTimeouts = w.dir+"/sign", "q", task.AtMost(5), task.AtMost(5)
 	next := w.script(t, "next", "echo next")
 	next.Queue = "q"
 	ids := w.open(t, spec, next)

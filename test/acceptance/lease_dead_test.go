@@ -116,7 +116,7 @@ func TestPoison(t *testing.T) {
 		return w.worker(t, "w", "slots=2", "containment=group")
 	}
 	bad, good := w.script(t, "poison", poison), w.script(t, "good", "sleep 0.2; echo fine")
-	bad.Input, bad.MaxLosses = w.file(t, "victims", "", 0o666), new(2)
+	bad.Input, bad.MaxLosses = w.file(t, "victims", "", 0o666), task.AtMost(2)
 	ids := w.open(t, append([]task.Spec{bad}, times(6, good)...)...)
 	worker, dead := start(), 0
 	wait.Eventually(t, time.Minute, func() bool {

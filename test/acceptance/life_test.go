@@ -99,18 +99,18 @@ func TestRounds(t *testing.T) {
 		"A08": {"printf x >&2", task.Spec{}, sm.Failed, map[string]string{
 			"fails": "1", "round": "0", "0:error": "x", "0:failure": "*", "0:failed": "*", "1:open": "-",
 		}},
-		"A09": {"printf $TDF_ROUND >&2", task.Spec{MaxFails: new(2)}, sm.Failed, map[string]string{
+		"A09": {"printf $TDF_ROUND >&2", task.Spec{Retry: task.Retry{Limit: task.AtMost(2)}}, sm.Failed, map[string]string{
 			"fails": "3", "round": "2", "0:error": "0", "1:error": "1", "2:error": "2", "1:open": "*", "2:open": "*", "3:open": "-",
 		}},
-		"A10": {"[ $TDF_ROUND = 1 ] || echo no >&2", task.Spec{MaxFails: new(1)}, sm.Succeeded, map[string]string{
+		"A10": {"[ $TDF_ROUND = 1 ] || echo no >&2", task.Spec{Retry: task.Retry{Limit: task.AtMost(1)}}, sm.Succeeded, map[string]string{
 			"fails": "1", "round": "1", "0:error": "no\n", "1:error": "",
 		}},
-		"A12": {"echo partial; " + hang, task.Spec{Timeout: time.Second, MaxTimeouts: new(1)}, sm.TimedOut, map[string]string{
+		"A12": {"echo partial; " + hang, task.Spec{Timeout: time.Second, MaxTimeouts: task.AtMost(1)}, sm.TimedOut, map[string]string{
 			"timeouts": "2", "round": "1", "0:timeout": "*", "0:timed_out": "-", "1:open": "*", "1:timeout": "*",
 			"1:timed_out": "*", "0:output": "partial\n", "1:output": "partial\n",
 		}},
 		"A19": {"case $TDF_ROUND in 0) " + hang + ";; 1) echo no >&2;; *) echo yes;; esac",
-			task.Spec{Timeout: 2 * time.Second, MaxTimeouts: new(1), MaxFails: new(1)}, sm.Succeeded, map[string]string{
+			task.Spec{Timeout: 2 * time.Second, MaxTimeouts: task.AtMost(1), Retry: task.Retry{Limit: task.AtMost(1)}}, sm.Succeeded, map[string]string{
 				"fails": "1", "timeouts": "1", "round": "2", "0:timeout": "*", "1:error": "no\n", "2:output": "yes\n",
 			}},
 		"A40": {"exit 7", task.Spec{}, sm.Failed, map[string]string{"0:exit_code": "7", "0:error": "exit status 7"}},
@@ -172,7 +172,7 @@ func TestNoTransientSets(t *testing.T) {
 	w := newWorld(t)
 	w.all(t)
 	failing, hanging := w.script(t, "p", "false"), w.script(t, "q", "sleep 600")
-	failing.MaxFails = new(20)
+	failing.Retry.Limit = task.AtMost(20)
 	hanging.Timeout = 500 * time.Millisecond
 	ids := w.open(t, failing, hanging)
 	ended := func() bool { return w.state(t, ids[0]) == sm.Archived && w.state(t, ids[1]) == sm.Archived }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // With quarantine=on a node that fails whatever comes to it is quarantined after at
@@ -78,7 +79,7 @@ func TestBadProgramSetsNobodyAside(t *testing.T) {
 	w.serverWith(t, "server", "server.quarantine=on")
 	w.nodes(t, []string{"n1", "n2"}, "slots=2")
 	bad := w.script(t, "bad", "exit 1")
-	bad.MaxFails = new(3)
+	bad.Retry.Limit = task.AtMost(3)
 	ids := w.open(t, times(4, bad)...)
 	for _, id := range ids {
 		w.await(t, id, sm.Failed)

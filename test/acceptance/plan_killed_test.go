@@ -93,8 +93,7 @@ func (w *world) stressRecipe(t *testing.T, rnd *rand.Rand, nap string) (r *recip
 	dir = w.own(t, "numbers")
 	allow(t, dir, 0o777)
 	r = &recipe{Name: "numbers", Program: w.script(t, "numbered", numbered), Portion: stressPortion, Pace: 20 * time.Millisecond}
-	unlimited := task.Unlimited
-	r.Program.MaxLosses = &unlimited
+	r.Program.MaxLosses = task.Unlimited
 	for i := range stressTasks {
 		var words []string
 		var needs []int

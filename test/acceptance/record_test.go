@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // manage runs tdf-manager and returns what it prints.
@@ -64,7 +65,7 @@ func TestKeepRounds(t *testing.T) {
 	w := newWorld(t, "keep_rounds=2")
 	w.all(t)
 	spec := w.script(t, "p", `echo out $TDF_ROUND; echo err $TDF_ROUND >&2`)
-	spec.MaxFails = new(4)
+	spec.Retry.Limit = task.AtMost(4)
 	id := w.open(t, spec)[0]
 	task := w.archived(t, id, sm.Failed)
 	for round := range 5 {

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // starve leaves a program no further descriptors, and feed as many as it had.
@@ -42,14 +43,14 @@ func TestOutOfDescriptors(t *testing.T) {
 	w.archived(t, w.open(t, w.script(t, "warm", "true"))[0], sm.Succeeded)
 	feed := starve(t, worker)
 	spec := w.script(t, "p", "echo fine")
-	spec.MaxFaults = new(0)
+	spec.MaxFaults = task.AtMost(0)
 	doomed := w.archived(t, w.open(t, spec)[0], sm.Failed)
 	checkFields(t, doomed, map[string]string{
 		"fails": "0", "faults": "1", "losses": "-", "releases": "3", "round": "3",
 		"0:class": "shortage", "3:class": "shortage",
 	})
 	contains(t, "the error", doomed.Fields["3:error"], "this host cannot run programs", "too many open files")
-	spec.MaxFaults = nil
+	spec.MaxFaults = ""
 	spared := w.open(t, spec)[0]
 	wait.Eventually(t, patience, func() bool { return w.Task(t, spared).Releases > 0 }, "the task is not handed back")
 	feed()

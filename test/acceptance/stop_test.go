@@ -102,7 +102,7 @@ func TestFrozenWorker(t *testing.T) {
 			server := w.serverWith(t, "server", laterLease)
 			w.archiver(t)
 			spec := w.script(t, "p", round)
-			spec.Input, spec.Timeout, spec.MaxTimeouts = filepath.Join(w.dir, "begun"), 4*time.Second, new(1)
+			spec.Input, spec.Timeout, spec.MaxTimeouts = filepath.Join(w.dir, "begun"), 4*time.Second, task.AtMost(1)
 			id, frozen := w.freeze(t, spec)
 			task := w.await(t, id, sm.Open)
 			checkFields(t, task, map[string]string{"timeouts": "1", "round": "1", "0:timeout": "*", "1:timeout": "-", "1:open": "*"})

@@ -86,8 +86,8 @@ func (l *ledger) ids() []int64 {
 
 // job is a task of the given kind, of high priority if it is for one worker.
 func job(input, forWorker string) task.Spec {
-	limit, urgent := 5, 1000
-	s := task.Spec{Program: "job", Class: "job", Source: "none", Input: input, MaxFails: &limit, MaxLosses: &limit}
+	limit, urgent := task.AtMost(5), 1000
+	s := task.Spec{Program: "job", Class: "job", Source: "none", Input: input, Retry: task.Retry{Limit: limit}, MaxLosses: limit}
 	if forWorker != "" {
 		s.Labels, s.Priority = []string{"worker=" + forWorker}, &urgent
 	}

@@ -25,7 +25,7 @@ func (b *bench) worker(name string) *fake {
 	r, err := b.store.Register(b.t.Context(), task.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name + conn.NewToken(),
 		Version: "v1.2.3", Containment: "pidns", Slots: 8, Labels: []string{"gpu=1", "disk=ssd"},
-		Env: "python", Resources: map[string]int{"gpu": 2, "mem": 64}, Classes: []string{"render=2.1", "index"}, MaxThreads: task.NoLimit,
+		Env: "python", Resources: map[string]int{"gpu": 2, "mem": 64}, Classes: []string{"render=2.1", "index"}, MaxThreads: task.Unlimited,
 	})
 	if err != nil || len(r.Former) > 0 {
 		b.t.Fatalf("registered %+v, %v", r, err)
@@ -64,7 +64,7 @@ func (f *fake) claim() *tasks.Claimed {
 	f.t.Helper()
 	c, err := f.store.Claim(f.t.Context(), tasks.ClaimRequest{
 		Worker: f.session.Name, Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
-		Incarnation: f.session.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
+		Incarnation: f.session.Incarnation, Node: "node-1", MaxThreads: task.Unlimited,
 	})
 	if err != nil || len(c.Tasks) != 1 {
 		f.t.Fatalf("claim: %v, %v", c, err)

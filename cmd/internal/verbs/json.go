@@ -25,20 +25,13 @@ func queueAttributes(q *task.Queue) []attribute {
 			continue
 		case name == pausedField:
 			a.text = strconv.FormatBool(q.Paused)
-		case strings.HasSuffix(name, threadsField) && a.text == task.NoLimit.Text(),
+		case strings.HasSuffix(name, threadsField) && a.text == task.Unlimited.Text(),
 			ofTasks && strings.HasPrefix(name, "max_") && a.text == statemachine.Unlimited.Text():
-			a.text = task.UnlimitedText
+			a.text = string(task.Unlimited)
 		}
 		list = append(list, a)
 	}
 	return list
-}
-
-func limitText(n task.Limit) string {
-	if n == task.NoLimit {
-		return task.UnlimitedText
-	}
-	return n.Text()
 }
 
 // Names of hash fields, which are also those of flags and in JSON.

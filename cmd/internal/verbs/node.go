@@ -67,7 +67,7 @@ func listNodes(s *session, nodes []task.Node) {
 	table := s.out.Table("NAME", "WORKERS", "RUNNING", "MAXTHREADS", "RESOURCES", "QUARANTINE")
 	for i := range nodes {
 		n := &nodes[i]
-		table.Row(n.Name, fmt.Sprintf("%d/%d", alive(n), len(n.Workers)), n.Running, limitText(n.MaxThreads),
+		table.Row(n.Name, fmt.Sprintf("%d/%d", alive(n), len(n.Workers)), n.Running, n.MaxThreads,
 			dashText(usedText(n)), quarantineText(n))
 	}
 	table.Flush()
@@ -113,7 +113,7 @@ func (a *app) nodeShow() *cobra.Command {
 func showNode(_ context.Context, s *session, n *task.Node) error {
 	table := s.out.Table()
 	table.Row(nodeField, n.Name)
-	table.Row(maxThreadsField, limitText(n.MaxThreads)+map[bool]string{true: " (set)", false: " (by its workers)"}[n.MaxThreadsSet])
+	table.Row(maxThreadsField, string(n.MaxThreads)+map[bool]string{true: " (set)", false: " (by its workers)"}[n.MaxThreadsSet])
 	table.Row("running", n.Running)
 	table.Row("resources", dashText(usedText(n)))
 	table.Row("quarantine", quarantineText(n))
@@ -190,7 +190,7 @@ func setNode(ctx context.Context, s *session) error {
 
 // nodeAttributes are those that can be set.
 func nodeAttributes(n *task.Node) []attribute {
-	text := limitText(n.MaxThreads)
+	text := string(n.MaxThreads)
 	if !n.MaxThreadsSet {
 		text += " (by its workers)"
 	}

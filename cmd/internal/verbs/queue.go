@@ -157,7 +157,7 @@ func listQueues(s *session, queues []task.Queue, now time.Time) {
 		if len(q.Damaged) > 0 {
 			paused = "damaged"
 		}
-		table.Row(q.Name, paused, q.Waiting, q.Due, q.Running, limitText(q.Threads), limitText(q.MaxThreads),
+		table.Row(q.Name, paused, q.Waiting, q.Due, q.Running, q.Threads, q.MaxThreads,
 			waited(q.Oldest, now), dashText(statesText(q.Ended)))
 	}
 	table.Flush()

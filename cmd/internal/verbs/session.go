@@ -275,10 +275,13 @@ func meant(name string, known []string, remedy string) string {
 	return remedy
 }
 
-// parseWhen reads a moment as the fields of tasks have it. An empty text is the zero time.
+// parseWhen reads a moment as the fields of tasks have it, inf as one that never comes. An empty text is the zero time.
 func parseWhen(field, text string, now time.Time) (time.Time, error) {
 	var spec task.Spec
 	err := spec.Set("end_before", text, now)
+	if spec.EndIn < 0 {
+		return time.UnixMicro(int64(statemachine.Never)), nil
+	}
 	return spec.EndBefore, about(field, err)
 }
 

@@ -122,16 +122,16 @@ func moment(t statemachine.Time) string {
 	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02 15:04:05.000000Z")
 }
 
-// bound is a moment as text, and 0 for the zero time.
+// bound is a moment as text, empty for the zero time.
 func bound(t time.Time) string {
 	if t.IsZero() {
-		return "0"
+		return ""
 	}
 	return when(t)
 }
 
 func span(d time.Duration) string {
-	if d == task.Forever {
+	if d == 0 {
 		return statemachine.Forever.Text()
 	}
 	return d.String()
@@ -154,11 +154,11 @@ func showFields(out *cli.Output, t *task.Task) {
 	table.Row("source", clean.Source(t.Source))
 	table.Row("input", task.InputText(t.Input, t.Argv))
 	placeRows(table, t)
-	table.Row("start_after", bound(t.StartAfter))
+	table.Row("start_after", cmp.Or(bound(t.StartAfter), "0"))
 	if !t.NotBefore.IsZero() {
 		table.Row("not_before", when(t.NotBefore)+" (rests after a failure)")
 	}
-	table.Row("end_before", bound(t.EndBefore))
+	table.Row("end_before", cmp.Or(bound(t.EndBefore), statemachine.Never.Text()))
 	table.Row("timeout", span(t.Timeout))
 	counterRows(table, t)
 	table.Row("fail_on", t.FailOn)
@@ -226,7 +226,7 @@ func joined[V any](m map[string]V, text func(name string, v V) string) string {
 }
 
 func counterRows(table *cli.Table, t *task.Task) {
-	table.Row("fails", fmt.Sprintf("%d (%s)", t.Fails, atMost(t.MaxFails)))
+	table.Row("fails", fmt.Sprintf("%d (%s)", t.Fails, atMost(t.Retry.Limit)))
 	table.Row("timeouts", fmt.Sprintf("%d (%s)", t.Timeouts, atMost(t.MaxTimeouts)))
 	table.Row("losses", fmt.Sprintf("%d (%s)", t.Losses, atMost(t.MaxLosses)))
 	if t.Faults > 0 || t.Charge == task.ChargeProgram {
@@ -238,11 +238,11 @@ func counterRows(table *cli.Table, t *task.Task) {
 }
 
 // atMost is how often something may happen.
-func atMost(limit *int) string {
-	if n := orZero(limit); n != task.Unlimited {
-		return "at most " + strconv.Itoa(n)
+func atMost(limit task.Limit) string {
+	if limit == task.Unlimited {
+		return string(limit)
 	}
-	return task.UnlimitedText
+	return "at most " + strconv.Itoa(limit.N())
 }
 
 // orZero is 0 for a number that the record has not, because it is damaged.

@@ -14,7 +14,6 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/top"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
-	"github.com/tdf-go/tdf/task"
 )
 
 func (a *app) stats() *cobra.Command {
@@ -153,7 +152,7 @@ func parseInterval(text string) (time.Duration, error) {
 		return top.DefaultInterval, nil
 	}
 	d, err := parseSpan("interval", text)
-	if err != nil || d < top.MinInterval || d == task.Forever {
+	if err != nil || d < top.MinInterval {
 		return 0, cli.Usagef("--interval %q: write a duration of at least %v, such as 2s", text, top.MinInterval)
 	}
 	return d, nil

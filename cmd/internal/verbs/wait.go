@@ -12,7 +12,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
-	"github.com/tdf-go/tdf/task"
 )
 
 // waiting is the verb wait with its flags.
@@ -39,9 +38,9 @@ func (a *app) wait() *cobra.Command {
 // errTimeout is the cause of a wait that took too long.
 var errTimeout = errors.New("timeout")
 
-// limited bounds a wait; 0 and for ever are no bounds.
+// limited bounds a wait, if the limit is above 0.
 func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	if limit == 0 || limit == task.Forever {
+	if limit <= 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, limit, errTimeout)

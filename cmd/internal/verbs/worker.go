@@ -135,7 +135,7 @@ func showWorker(_ context.Context, s *session, k *task.Worker) error {
 	table.Row("labels", dashText(strings.Join(k.Labels, ", ")))
 	table.Row("resources", dashText(amounts(k.Resources)))
 	table.Row("classes", dashText(strings.Join(k.Classes, ", ")))
-	table.Row(maxThreadsField, limitText(k.MaxThreads)+" (on its node)")
+	table.Row(maxThreadsField, string(k.MaxThreads)+" (on its node)")
 	table.Row("started", when(k.Started))
 	table.Row("heartbeat", fmt.Sprintf("%s (%s)", when(k.Heartbeat), age(time.Duration(k.Silent))))
 	if !k.Ended.IsZero() {

@@ -98,10 +98,10 @@ func size(into *int64, least, most int64) value {
 
 // orNone lets the word unlimited stand for the number that means it.
 func orNone(v value, number string) value {
-	v.limits += ", or " + task.UnlimitedText
+	v.limits += ", or " + string(task.Unlimited)
 	parse := v.parse
 	v.parse = func(s string) error {
-		if s == task.UnlimitedText {
+		if s == string(task.Unlimited) {
 			s = number
 		}
 		return parse(s)

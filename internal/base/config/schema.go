@@ -180,7 +180,7 @@ func offerKeys(w *Worker) []key {
 		{"labels", "", list(&w.Labels, checkLabel), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
 		{"resources", "", resources(&w.Resources), "What this node has for tasks that ask for it, as name=number, separated by commas, for example `gpu=4,mem=65536`. The workers of one node share it and should offer the same."},
 		{"classes", "", list(&w.Classes, task.CheckOffer), "Classes that this worker serves, as name or name=version, separated by commas. A task whose class, or else that of its queue, is none of them it leaves to others; one without any class every worker takes that runs programs."},
-		{"maxthreads", task.UnlimitedText, threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new. `none` means `unlimited` too. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
+		{"maxthreads", string(task.Unlimited), threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new. `none` means `unlimited` too. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
 	}
 }
 
@@ -204,8 +204,8 @@ func limitKeys(w *Worker) []key {
 		{"run_as", "", textOrNone(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker share the user and can read each other's files."},
 		{"wrapper", "", textOrNone(&w.Wrapper, checkWrapper), "Words before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`, split at blanks, without a shell."},
 		{"rlimits", "", rlimits(&w.Rlimits), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `unlimited` or `inf` for none."},
-		{"memory_max", task.UnlimitedText, orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too."},
-		{"pids_max", task.UnlimitedText, orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too."},
+		{"memory_max", string(task.Unlimited), orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too."},
+		{"pids_max", string(task.Unlimited), orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too."},
 	}
 }
 

@@ -281,7 +281,7 @@ func rlimit(item string) (name string, value uint64, err error) {
 		return "", 0, invalid("not a resource limit",
 			"write name=value with one of "+strings.Join(rlimitNames, " ")+", for example nofile=1024")
 	}
-	if text == task.UnlimitedText || text == infinite {
+	if text == string(task.Unlimited) || text == infinite {
 		return name, Unlimited, nil
 	}
 	n, err := parseSize(text)

@@ -255,7 +255,7 @@ func resources(into *task.Resources) value {
 
 // threads takes a number of tasks, or unlimited.
 func threads(into *task.Limit) value {
-	return of(into, "whole number", "0 or more, or "+task.UnlimitedText, task.ParseLimit)
+	return of(into, "whole number", "0 or more, or "+string(task.Unlimited), task.ParseLimit)
 }
 
 // ofTask takes what a field of a task can be, and keeps the one text for it.

@@ -59,7 +59,7 @@ type crew struct {
 
 func (c *crew) run(ctx context.Context) error {
 	r, err := c.Register(ctx, task.Registration{
-		Name: "crew", Node: "n", Host: "h", PID: 1, Identity: conn.NewToken(), Slots: 8, MaxThreads: task.NoLimit,
+		Name: "crew", Node: "n", Host: "h", PID: 1, Identity: conn.NewToken(), Slots: 8, MaxThreads: task.Unlimited,
 	})
 	c.session = r.Session
 	for ctx.Err() == nil && err == nil {
@@ -77,7 +77,7 @@ func (c *crew) round(ctx context.Context) error {
 	}
 	turns := storetest.Free(task.Bucket{}, task.Bucket{Priority: 7})
 	claimed, err := c.Claim(ctx, tasks.ClaimRequest{
-		Worker: "crew", Request: conn.NewToken(), Candidates: turns, Max: 8, Node: "n", MaxThreads: task.NoLimit,
+		Worker: "crew", Request: conn.NewToken(), Candidates: turns, Max: 8, Node: "n", MaxThreads: task.Unlimited,
 		Incarnation: c.session.Incarnation,
 	})
 	if err != nil {

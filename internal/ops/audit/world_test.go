@@ -49,7 +49,7 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 	archiveTask(t, s, id["archived"])
 	open("0", "running")
 	if _, err := s.Claim(t.Context(), tasks.ClaimRequest{
-		Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "n", MaxThreads: task.NoLimit,
+		Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "n", MaxThreads: task.Unlimited,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,13 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 func lease(t *testing.T, s *store.Store, name string) {
 	t.Helper()
 	r, err := s.Register(t.Context(), task.Registration{
-		Name: name, Node: "node-1", Host: "h", PID: 1, Identity: "i", Slots: 2, MaxThreads: task.NoLimit,
+		Name: name, Node: "node-1", Host: "h", PID: 1, Identity: "i", Slots: 2, MaxThreads: task.Unlimited,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Claim(t.Context(), tasks.ClaimRequest{
-		Worker: name, Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "node-1", MaxThreads: task.NoLimit,
+		Worker: name, Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "node-1", MaxThreads: task.Unlimited,
 		Incarnation: r.Incarnation,
 	}); err != nil {
 		t.Fatal(err)

@@ -113,8 +113,8 @@ func sample() Snapshot {
 		Namespace: "tdf", At: start,
 		Counts: manager.Counts{"blocked": 1, "open": 120, "running": 6, "succeeded": 380, "failed": 20},
 		Queues: []task.Queue{
-			queue("default", task.NoLimit, task.NoLimit, 300), queue("licensed", 8, 2, 100),
-			queue("a-queue-with-quite-a-long-name.of-some-department", 0, 0, 0),
+			queue("default", task.Unlimited, task.Unlimited, 300), queue("licensed", task.AtMost(8), task.AtMost(2), 100),
+			queue("a-queue-with-quite-a-long-name.of-some-department", task.AtMost(0), task.AtMost(0), 0),
 		},
 		Programs: map[int64]string{},
 		Failures: []manager.Failure{

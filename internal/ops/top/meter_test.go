@@ -89,7 +89,7 @@ func TestFormats(t *testing.T) {
 		{span(-time.Second), "0s"}, {span(59 * time.Second), "59s"}, {span(185 * time.Second), "3m05s"},
 		{span(2*time.Hour + 13*time.Minute), "2h13m"}, {span(98 * time.Hour), "4d02h"},
 		{age(start, time.Time{}), "-"}, {age(start, start.Add(time.Minute)), "0s"},
-		{limit(task.NoLimit), "-"}, {limit(0), "0"}, {limit(7), "7"},
+		{limit(task.Unlimited), "-"}, {limit(task.AtMost(0)), "0"}, {limit(task.AtMost(7)), "7"},
 		{text(""), "-"}, {text("a\tb\x00"), `a\tb\x00`}, {firstLine("\n\n one\r\ntwo"), "one"}, {firstLine(" \n"), "-"},
 	} {
 		if c.got != c.want {

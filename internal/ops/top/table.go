@@ -271,10 +271,10 @@ func firstLine(s string) string {
 
 // limit writes a limit.
 func limit(n task.Limit) string {
-	if n == task.NoLimit {
+	if n == task.Unlimited {
 		return none
 	}
-	return strconv.Itoa(int(n))
+	return string(n)
 }
 
 // age writes how long before now a moment was; one that has yet to come is now.

@@ -237,7 +237,7 @@ func (c *candidate) lackText(r task.Reason) string {
 func (s *Situation) hypothetical(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
 	bare := &candidate{s: s, queue: q, worker: task.Worker{
-		Registration: task.Registration{Node: node, MaxThreads: task.NoLimit, Slots: 1}, State: task.WorkerReady,
+		Registration: task.Registration{Node: node, MaxThreads: task.Unlimited, Slots: 1}, State: task.WorkerReady,
 	}}
 	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer()) {
 		bare.adapt(r)

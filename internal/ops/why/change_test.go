@@ -117,7 +117,7 @@ func (p *Plan) free(node, value string) error {
 
 func (p *Plan) changeWorker(c why.Remedy) error {
 	if c.Attribute == why.AttrStart {
-		r := task.Registration{Name: "new", Node: "new-node", MaxThreads: task.NoLimit, Slots: 1}
+		r := task.Registration{Name: "new", Node: "new-node", MaxThreads: task.Unlimited, Slots: 1}
 		if err := configure(&r, c.Value); err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (c *candidate) limits(h *tasks.Hindrance) {
 
 // full says that a limit is reached, which the change raises by one.
 func (c *candidate) full(kind Kind, what string, most task.Limit, left tasks.Places, change Remedy, holders string) {
-	running := int64(most) - left.Left
+	running := int64(most.N()) - left.Left
 	change.Value = strconv.FormatInt(running+1, 10)
 	text := fmt.Sprintf("%s reached its limit: %d running, %s = %s", what, running, change.Attribute, most.Text())
 	c.add(costBusy, kind, change, text+holders)

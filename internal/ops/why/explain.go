@@ -97,8 +97,8 @@ func ExplainQueue(s Situation, name string) (Explanation, error) {
 // closed finds what keeps every task of the queue.
 func (s *Situation) closed(q *task.Queue) (Explanation, error) {
 	var found Explanation
-	all := &candidate{s: s, queue: *q, worker: task.Worker{Registration: task.Registration{MaxThreads: task.NoLimit}}}
-	all.queue.MaxThreads = task.NoLimit // of some node
+	all := &candidate{s: s, queue: *q, worker: task.Worker{Registration: task.Registration{MaxThreads: task.Unlimited}}}
+	all.queue.MaxThreads = task.Unlimited // of some node
 	if err := s.ask([]*candidate{all}); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 			continue
 		}
 		c := &candidate{s: s, queue: *q, worker: w, node: s.node(w.Node)}
-		c.queue.Threads = task.NoLimit // said already
+		c.queue.Threads = task.Unlimited // said already
 		c.idle()
 		fit = append(fit, c)
 	}

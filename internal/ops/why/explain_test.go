@@ -21,7 +21,7 @@ func before(seconds int) sm.Time { return now - sm.Time(seconds)*sm.Time(sm.Seco
 // worker is one that fits whatever demands nothing.
 func worker(change ...func(*task.Worker)) task.Worker {
 	w := task.Worker{
-		Registration: task.Registration{Name: "w1", Node: "n1", Slots: 2, MaxThreads: task.NoLimit},
+		Registration: task.Registration{Name: "w1", Node: "n1", Slots: 2, MaxThreads: task.Unlimited},
 		State:        task.WorkerReady, Heartbeat: task.Moment(before(1)),
 	}
 	for _, f := range change {
@@ -156,9 +156,9 @@ func TestWaiting(t *testing.T) {
 func TestHoldersAreNamed(t *testing.T) {
 	t.Parallel()
 	q := task.Queue{QueueSpec: task.NewQueue("q"), Running: 3, RunningByNode: map[string]int64{"n1": 2, "n2": 1}}
-	q.Threads, q.MaxThreads = 3, 2
+	q.Threads, q.MaxThreads = task.AtMost(3), task.AtMost(2)
 	n := task.Node{NodeRecord: task.NewNode("n1"), Running: 4, Held: map[int64]task.Resources{3: {"gpu": 2}}}
-	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = 4, true, 5, "all fail"
+	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = task.AtMost(4), true, 5, "all fail"
 	s := crewed(openTask(func(s *why.Situation) {
 		s.Task.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"}
 		s.Queues, s.Nodes = []task.Queue{q}, []task.Node{n}
@@ -280,7 +280,7 @@ func TestManyWorkers(t *testing.T) {
 func queueFull(claims []tasks.DryClaim) ([]tasks.Hindrance, error) {
 	found := make([]tasks.Hindrance, len(claims))
 	for i := range claims {
-		found[i].Threads.Limited = claims[i].Claim.Candidates[0].Queue.Threads != task.NoLimit
+		found[i].Threads.Limited = claims[i].Claim.Candidates[0].Queue.Threads != task.Unlimited
 	}
 	return found, nil
 }
@@ -291,7 +291,7 @@ func TestQueue(t *testing.T) {
 		QueueSpec: task.NewQueue("q"), Waiting: 9, Due: 4, Oldest: task.Moment(before(30)), Running: 1, RunningByNode: map[string]int64{"n1": 1},
 		Lines: []task.Line{{Bucket: task.Bucket{Queue: "q", Env: "py"}, Due: 4}},
 	}
-	q.Threads = 1
+	q.Threads = task.AtMost(1)
 	if err := q.Set("paused", "true"); err != nil {
 		t.Fatal(err)
 	}

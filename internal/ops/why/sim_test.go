@@ -283,7 +283,7 @@ func (c *claimer) run(t *Task) {
 	c.sp.Open(c.tb, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	r, err := c.sp.Store.Claim(c.tb.Context(), tasks.ClaimRequest{
 		Worker: "before", Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 1,
-		Node: t.Node, MaxThreads: task.NoLimit, Resources: task.Resources{"gpu": 1 << 20, "mem": 1 << 20},
+		Node: t.Node, MaxThreads: task.Unlimited, Resources: task.Resources{"gpu": 1 << 20, "mem": 1 << 20},
 	})
 	if err != nil || len(r.Tasks) != 1 {
 		c.tb.Fatalf("task %d does not run: %+v, %v", t.ID, r, err)

@@ -162,7 +162,7 @@ func part(t drawer, label string, list []string) []string {
 }
 
 func drawLimit(t drawer, label string) task.Limit {
-	return oneOf(t, label, task.NoLimit, task.NoLimit, task.NoLimit, 0, 1, 2, 3)
+	return oneOf(t, label, task.Unlimited, task.Unlimited, task.Unlimited, task.AtMost(0), task.AtMost(1), task.AtMost(2), task.AtMost(3))
 }
 
 func drawQueue(t drawer, name string) task.QueueSpec {

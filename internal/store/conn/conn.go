@@ -109,11 +109,12 @@ func notClosed(err error) error {
 }
 
 // Failed wraps what go-redis returned. Errors of the connection match
-// [ErrUnreachable]; an answer of Redis does not, unless it is temporary.
+// [ErrUnreachable]; an answer of Redis does not, unless it is temporary, nor does the end
+// of the caller's context.
 func (s *Conn) Failed(op string, err error) error {
 	var answer redis.Error
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, redis.ErrClosed):
+	case errors.Is(err, context.Canceled), errors.Is(err, errCaller), errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%s: %w", op, err)
 	case errors.As(err, &answer) && !temporary(answer) && (!s.where.Cluster() || !moved(answer)):
 		return fmt.Errorf("%s: redis answers: %w", op, err)
@@ -306,11 +307,23 @@ func (b bound) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // ProcessPipelineHook bounds several commands that are sent together.
 func (b bound) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		return b.call(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
+		err := b.call(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
+		if errors.Is(err, errCaller) {
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
+			}
+		}
+		return err
 	}
 }
 
-func (b bound) call(ctx context.Context, do func(context.Context) error) error {
+// errCaller means that the deadline of the caller came before an answer. It comes with
+// context.DeadlineExceeded. A deadline with the cause ErrUnreachable is not the caller's:
+// by then Redis has to have answered.
+var errCaller = errors.New("no answer yet")
+
+func (b bound) call(caller context.Context, do func(context.Context) error) error {
+	ctx := caller
 	if b.limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, b.limit)
@@ -320,6 +333,10 @@ func (b bound) call(ctx context.Context, do func(context.Context) error) error {
 	var answer redis.Error
 	if err != nil && b.lost != nil && !errors.As(err, &answer) {
 		b.lost(ctx)
+	}
+	expired := errors.Is(caller.Err(), context.DeadlineExceeded) && !errors.Is(context.Cause(caller), ErrUnreachable)
+	if err != nil && expired && !errors.As(err, &answer) {
+		return fmt.Errorf("%w: %w", caller.Err(), errCaller)
 	}
 	return err
 }
@@ -349,7 +366,7 @@ const longestBlock = 5 * time.Second
 // within read_timeout of that. The limit of the connection, which is for the longest
 // wait, would notice late that a master hangs and was replaced.
 func (s *Conn) WhileBlocked(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, Bounded(d)+s.AnswerLimit())
+	return context.WithTimeoutCause(ctx, Bounded(d)+s.AnswerLimit(), ErrUnreachable)
 }
 
 // AnswerLimit is how long Redis may take to answer what does not wait.

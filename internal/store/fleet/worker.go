@@ -209,7 +209,7 @@ func readOffer(r *task.Registration, f tasks.FieldReader) {
 		return []string{}
 	}
 	r.Labels, r.Classes = list("labels"), list("classes")
-	r.Env, r.MaxThreads, r.HandlersOnly = f.Get("env"), task.NoLimit, f.Get("handlers_only") != ""
+	r.Env, r.MaxThreads, r.HandlersOnly = f.Get("env"), task.Unlimited, f.Get("handlers_only") != ""
 	if limit, err := task.ParseLimit(f.Get("maxthreads")); err == nil {
 		r.MaxThreads = limit
 	}

@@ -43,7 +43,7 @@ type ClaimRequest struct {
 	// Known is the version of the list of buckets that Candidates were made from.
 	Known int64
 	// MaxThreads is the most rounds on the node at a time, over all queues;
-	// task.NoLimit for no such limit. Without a Node there is none.
+	// task.Unlimited for no such limit. Without a Node there is none.
 	MaxThreads task.Limit
 	// Resources are what the node offers; without a Node there are none.
 	Resources task.Resources
@@ -186,10 +186,10 @@ func (r *ClaimRequest) args() []any {
 }
 
 func limitArg(l task.Limit) string {
-	if l < 0 {
+	if l == task.Unlimited {
 		return ""
 	}
-	return l.Text()
+	return string(l)
 }
 
 func decodeClaim(r conn.Reply) ClaimReply {

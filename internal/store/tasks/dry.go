@@ -27,7 +27,7 @@ type Hindrance struct {
 	// Claimed says that the claim would take the task, if it were the turn of the task's queue.
 	Claimed bool
 	// Threads, MaxThreads and NodeCap are how many more rounds the limits allow of the queue, of the queue on the
-	// node, and on the node; task.NoLimit where there is no limit.
+	// node, and on the node; task.Unlimited where there is no limit.
 	Threads, MaxThreads, NodeCap Places
 	// Gated says that the gate of the node is closed.
 	Gated bool

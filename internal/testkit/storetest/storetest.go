@@ -260,7 +260,7 @@ func Pattern(namespace string) string {
 func Registration(name string) task.Registration {
 	return task.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name, Version: "v1",
-		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, Classes: []string{}, MaxThreads: task.NoLimit,
+		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, Classes: []string{}, MaxThreads: task.Unlimited,
 	}
 }
 
@@ -279,7 +279,7 @@ func (sp *Space) ClaimUnder(tb testing.TB, w fleet.Session, n int) []tasks.Claim
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), tasks.ClaimRequest{
 		Worker: w.Name, Request: conn.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
-		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
+		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: task.Unlimited,
 	})
 	if err != nil {
 		tb.Fatal(err)
