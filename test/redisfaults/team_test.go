@@ -47,7 +47,9 @@ func newTeamIn(t *testing.T, where config.Redis, namespace string, change ...fun
 	tm.store, tm.manager = tm.dial(t), tm.newManager(t, "opener")
 	run := map[string]func(context.Context) error{"server": tm.newServer(t, change...).Run}
 	archiver := tm.newManager(t, "archiver")
-	run["archiver"] = func(ctx context.Context) error { return archiver.Run(ctx, manager.Handlers{Unhandled: manager.Archive}) }
+	run["archiver"] = func(ctx context.Context) error {
+		return archiver.Run(ctx, manager.Handlers{Unhandled: manager.Archive})
+	}
 	for _, name := range workers {
 		run[name] = tm.newWorker(t, name).Run
 	}
