@@ -120,7 +120,9 @@ func archived(c upkeep.Census) int64 { return c.Listed[statemachine.Archived] + 
 func (f *flowRun) specs(n int) iter.Seq[task.Spec] {
 	return func(yield func(task.Spec) bool) {
 		for i := range n {
-			spec := task.Spec{Program: flowing, Source: "rsync:/flow", Input: "task " + strconv.Itoa(f.Opened+i), Retry: task.Retry{Limit: task.AtMost(0)}}
+			spec := task.Spec{
+				Program: flowing, Source: "rsync:/flow", Input: "task " + strconv.Itoa(f.Opened+i), Retry: task.Retry{Limit: task.AtMost(0)},
+			}
 			if (f.Opened+i)%f.failing == 0 {
 				spec.Input = fails
 			}

@@ -420,10 +420,9 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return "", bad("", string(raw), f.wantJSON())
 	}
-	array, object, list := f.name == jsonArray, f.name == jsonObject, f.list
 	switch v := value.(type) {
 	case string:
-		if !array && !object && (f.Name != "hold" || v != "") {
+		if f.name != jsonArray && f.name != jsonObject && (f.Name != "hold" || v != "") {
 			return v, nil
 		}
 	case json.Number:
@@ -435,19 +434,20 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 			return map[bool]string{true: HeldText}[v], nil
 		}
 	case []any:
-		if array {
-			return string(raw), nil
-		}
-		if list {
-			return itemsText(v), nil
-		}
+		return f.several(raw, jsonArray, itemsText(v))
 	case map[string]any:
-		if object {
-			return string(raw), nil
-		}
-		if list {
-			return paired(v), nil
-		}
+		return f.several(raw, jsonObject, paired(v))
+	}
+	return "", bad("", string(raw), f.wantJSON())
+}
+
+// several is the text of an array or an object, for a field of that form; text is that of a list.
+func (f *Field) several(raw json.RawMessage, form, text string) (string, error) {
+	switch {
+	case f.name == form:
+		return string(raw), nil
+	case f.list:
+		return text, nil
 	}
 	return "", bad("", string(raw), f.wantJSON())
 }

@@ -304,3 +304,12 @@ type Opened struct {
 	// the one that a retry has opened already.
 	Existing bool
 }
+
+// IDs are the ids of tasks that were opened, in their order.
+func IDs(opened []Opened) []int64 {
+	ids := make([]int64, len(opened))
+	for i, o := range opened {
+		ids[i] = o.ID
+	}
+	return ids
+}

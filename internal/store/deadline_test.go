@@ -55,7 +55,7 @@ func TestDeadlineOfCaller(t *testing.T) {
 func neverAnswers(t *testing.T) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "redis")
-	l, err := net.Listen("unix", socket) //nolint:noctx // it ends with the test
+	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,7 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 		return err
 	}
 	limit, err := parseSpan("timeout", w.timeout)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	within, cancel := limited(ctx, limit)
