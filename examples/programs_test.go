@@ -122,6 +122,19 @@ func serve(t *testing.T, namespace string) {
 	})
 }
 
+// The README shows the first of them as it is.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello, err := os.ReadFile("hello/main.go")
+	if err != nil || !bytes.Contains(readme, hello) {
+		t.Errorf("examples/hello/main.go is not in README.md, %v", err)
+	}
+}
+
 // TestPrograms: each does as a program of another module what its reader expects.
 func TestPrograms(t *testing.T) {
 	t.Parallel()

@@ -3,15 +3,14 @@ package fn_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/tdf-go/tdf/fn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/tdftest"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // Functions are defined once, for the workers that serve them and for their callers.
@@ -93,40 +92,21 @@ func ExampleGrow() {
 	// Output: 2 <nil>
 }
 
-// exampleSite is newSite for an example.
+// exampleSite is a site with a worker that serves the functions, and a manager.
 func exampleSite(functions ...fn.Function) (m *manager.Manager, done func()) {
-	tb := &exampleTB{}
-	return newSite(tb, tb.TempDir(), functions...), tb.done
-}
-
-// exampleTB stands in for the testing.TB that examples do not have.
-type exampleTB struct {
-	testing.TB
-
-	last []func()
-}
-
-func (*exampleTB) Helper()                  {}
-func (*exampleTB) Logf(string, ...any)      {}
-func (*exampleTB) Output() io.Writer        { return io.Discard }
-func (*exampleTB) Context() context.Context { return context.Background() }
-func (*exampleTB) Fatal(args ...any)        { panic(fmt.Sprint(args...)) }
-func (*exampleTB) Fatalf(format string, args ...any) {
-	panic(fmt.Sprintf(format, args...))
-}
-func (*exampleTB) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-func (tb *exampleTB) Cleanup(f func())               { tb.last = append(tb.last, f) }
-func (tb *exampleTB) done() {
-	for _, f := range slices.Backward(tb.last) {
-		f()
-	}
-}
-
-func (tb *exampleTB) TempDir() string {
-	dir, err := os.MkdirTemp("", "fn-example-")
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
 	if err != nil {
 		panic(err)
 	}
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	ctx, drain := context.WithCancel(context.Background())
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_ = worker.Run(ctx, site, worker.Options{Handlers: fn.Handlers(functions...)})
+	}()
+	return manager.New(site, "example", manager.Options{}), func() {
+		drain()
+		<-drained
+		stop()
+	}
 }

@@ -3,29 +3,14 @@ package plan_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"strconv"
-	"testing"
 
-	"github.com/tdf-go/tdf"
-	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/tdftest"
 	"github.com/tdf-go/tdf/worker"
 )
-
-// exampleTB stands in for the testing.TB that examples do not have.
-type exampleTB struct {
-	testing.TB
-	dir string
-}
-
-func (exampleTB) Helper()                           {}
-func (exampleTB) Logf(string, ...any)               {}
-func (exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-func (tb exampleTB) TempDir() string                { return tb.dir }
 
 // add is a Go function that workers run as the program "add".
 func add(_ context.Context, j *worker.Job) error {
@@ -37,31 +22,28 @@ func add(_ context.Context, j *worker.Job) error {
 		}
 		sum += n
 	}
-	fmt.Fprintln(j.Stdout(), sum)
-	return nil
+	_, err := fmt.Fprint(j.Stdout(), sum)
+	return err
 }
 
 // The results of two tasks are the arguments of a third one.
 func Example() {
-	ctx := context.Background()
-	tb := exampleTB{dir: exampleDir()}
-	defer func() { _ = os.RemoveAll(tb.dir) }()
-	srv := redistest.Shared(tb)
-	site, err := tdf.Connect(ctx, tdf.Config{Addr: srv.Socket(), Namespace: redistest.Namespace(tb), Logger: slog.New(slog.DiscardHandler)})
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = site.Close() }()
-	m := manager.New(site, "example", manager.Options{})
-	defer crew(ctx, tb, m.Namespace(), 2, handlers{"add": add})()
+	defer stop()
+	ctx, drain := context.WithCancel(context.Background())
+	defer drain()
+	go func() { _ = worker.Run(ctx, site, worker.Options{Handlers: map[string]worker.Handler{"add": add}}) }()
 
-	p, err := plan.New(ctx, m, "sum")
+	p, err := plan.New(ctx, manager.New(site, "example", manager.Options{}), "sum")
 	if err != nil {
 		panic(err)
 	}
-	left := p.Add(task.Spec{Program: "add", Input: "1 2"})
-	right := p.Add(task.Spec{Program: "add", Input: "3 4"})
-	total := p.Add(task.Spec{Program: "add"}, left, right)
+	left := p.Add(task.Spec{Program: "add", Class: "add", Input: "1 2"})
+	right := p.Add(task.Spec{Program: "add", Class: "add", Input: "3 4"})
+	total := p.Add(task.Spec{Program: "add", Class: "add"}, left, right)
 	if err := p.Ready(ctx); err != nil {
 		panic(err)
 	}

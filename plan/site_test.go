@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -211,13 +210,4 @@ func stateOf(t *testing.T, s *site, id int64) statemachine.State {
 	task, err := s.Task(t.Context(), id)
 	must(t, err)
 	return task.State
-}
-
-// exampleDir is a new directory for an example.
-func exampleDir() string {
-	dir, err := os.MkdirTemp("", "plan-example-")
-	if err != nil {
-		panic(err)
-	}
-	return dir
 }

@@ -3,84 +3,56 @@ package worker_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"testing"
 
-	"github.com/tdf-go/tdf"
-	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/internal/store/tasks"
-	"github.com/tdf-go/tdf/internal/testkit/redistest"
-	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/tdftest"
 	"github.com/tdf-go/tdf/worker"
 )
 
-// exampleTB stands in for the testing.TB that examples do not have.
-type exampleTB struct{ testing.TB }
-
-func (exampleTB) Helper()                           {}
-func (exampleTB) Logf(string, ...any)               {}
-func (exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-
-// workplace stands for a file worker.cfg and for a manager that has opened a
-// task of the program shout.
-func workplace(ctx context.Context) (cfg string, remove func()) {
-	srv, namespace := redistest.Shared(exampleTB{}), redistest.Namespace(exampleTB{}) //nolint:contextcheck // it outlives the example
-	dir, err := os.MkdirTemp("", "tdf-example-")
+// A worker that does tasks by Go functions, in the process of the manager or in another.
+func ExampleRun() {
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
 	if err != nil {
 		panic(err)
 	}
-	cfg = filepath.Join(dir, "worker.cfg")
-	text := fmt.Sprintf("[redis]\nhost=%s\n[tdf]\nnamespace=%s\n[worker]\nprogram_dir=%s\n", srv.Socket(), namespace, dir)
-	if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
-		panic(err)
-	}
-	st, err := store.Dial(storetest.Where(srv), namespace)
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = st.Close() }()
-	spec := storetest.Spec(func(s *task.Definition) {
-		storetest.Set(s, "program", "shout", "class", "shout", "input", "hello world")
-	})
-	if _, err := st.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{spec}}); err != nil {
-		panic(err)
-	}
-	return cfg, func() { _ = os.RemoveAll(dir) }
-}
-
-// A worker that does tasks by Go functions. What a manager opens for the
-// program shout, this process does.
-func ExampleNew() {
-	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	cfg, remove := workplace(ctx)
-	defer remove()
-
+	ctx, drain := context.WithCancel(context.Background())
 	shout := func(_ context.Context, job *worker.Job) error {
-		fmt.Println("task", job.Task.ID, "round", job.Task.Round)
-		fmt.Fprintln(job.Stdout(), strings.ToUpper(job.Task.Input)) // goes into the task's record
-		stop()                                                      // one is enough for an example
+		fmt.Println("task", job.Task.ID, "attempt", job.Attempt)
+		fmt.Fprint(job.Stdout(), strings.ToUpper(job.Task.Input)) // goes into the task's record
 		return nil
 	}
-	config, err := tdf.Load(cfg)
+	drained := make(chan error)
+	go func() {
+		drained <- worker.Run(ctx, site, worker.Options{Handlers: map[string]worker.Handler{"shout": shout}})
+	}()
+
+	m := manager.New(site, "example", manager.Options{})
+	opened, err := m.Submit(ctx, task.Spec{Program: "shout", Class: "shout", Input: "hello world"})
 	if err != nil {
 		panic(err)
 	}
-	site, err := tdf.Connect(ctx, config)
-	if err != nil {
-		panic(err)
+	for t, err := range m.Ended(ctx, []int64{opened.ID}) {
+		fmt.Println(t.State, t.Output(), err)
 	}
-	defer func() { _ = site.Close() }()
-	w, err := worker.New(site, worker.Options{Handlers: map[string]worker.Handler{"shout": shout}})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println("drained:", w.Run(ctx))
+	drain()
+	fmt.Println("drained:", <-drained)
 	// Output:
-	// task 1 round 0
+	// task 1 attempt 1
+	// succeeded HELLO WORLD <nil>
 	// drained: <nil>
+}
+
+// A handler is tested by calling it with a job of its own.
+func ExampleJob() {
+	greet := func(_ context.Context, job *worker.Job) error {
+		job.SetResult("hello " + job.Task.Input)
+		return nil
+	}
+	job := &worker.Job{Task: task.Task{Spec: task.Spec{Input: "world"}}}
+	err := greet(context.Background(), job)
+	fmt.Println(*job.Said().Result, err)
+	// Output: hello world <nil>
 }

@@ -28,23 +28,23 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 69620, (*house).lines},
-		{"Go lines of the product", 57775, (*house).productLines},
-		{"Go files", 330, (*house).files},
+		{"Go lines", 72013, (*house).lines},
+		{"Go lines of the product", 59515, (*house).productLines},
+		{"Go files", 346, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
-		{"files that spell one attribute of a task", 4, (*house).spellings},
+		{"files that spell one attribute of a task", 3, (*house).spellings},
 		{"exported methods of the store's largest type", 39, (*house).methods},
 		{"packages of others that manager is compiled with", 20, func(h *house) int { return h.foreign }},
-		{"exported identifiers of the public packages", 1398, func(h *house) int { return len(h.api) }},
-		{"those of them that nothing else uses", 244, func(h *house) int { return len(h.idle) }},
+		{"exported identifiers of the public packages", 1450, func(h *house) int { return len(h.api) }},
+		{"those of them that nothing else uses", 251, func(h *house) int { return len(h.idle) }},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 41, (*house).leaving},
-		{"functions that one task passes", 300, func(h *house) int { return h.path.functions() }},
+		{"functions that one task passes", 291, func(h *house) int { return h.path.functions() }},
 		{"their files", 66, func(h *house) int { return h.path.files() }},
 		{"their packages", 17, func(h *house) int { return h.path.packages() }},
 		{"functions that open a task", 77, func(h *house) int { return h.path.opening() }},
-		{"their calls", 106, func(h *house) int { return h.path.calls() }},
+		{"their calls", 105, func(h *house) int { return h.path.calls() }},
 	}
 }
 
