@@ -34,8 +34,10 @@ func Example() {
 	}
 	defer stop()
 	ctx, drain := context.WithCancel(context.Background())
-	defer drain()
-	go func() { _ = worker.Run(ctx, site, worker.Options{Handlers: map[string]worker.Handler{"add": add}}) }()
+	drained := make(chan error)
+	go func() {
+		drained <- worker.Run(ctx, site, worker.Options{Handlers: map[string]worker.Handler{"add": add}})
+	}()
 
 	p, err := plan.New(ctx, manager.New(site, "example", manager.Options{}), "sum")
 	if err != nil {
@@ -53,5 +55,9 @@ func Example() {
 	}
 	sum, err := p.Result(ctx, total)
 	fmt.Println(status.State, sum, err)
-	// Output: completed 10 <nil>
+	drain()
+	fmt.Println("drained:", <-drained)
+	// Output:
+	// completed 10 <nil>
+	// drained: <nil>
 }

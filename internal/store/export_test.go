@@ -63,7 +63,7 @@ func KeyFunctions(namespace string) map[string]string {
 
 // Failed is the error of a call that a Redis of that description answered so.
 func Failed(where config.Redis, answer string) error {
-	c, err := conn.Dial(where, "ns", nil)
+	c, err := conn.Dial(where, "ns", rooms)
 	if err != nil {
 		return err
 	}
