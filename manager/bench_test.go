@@ -28,7 +28,7 @@ func BenchmarkRun(b *testing.B) {
 				mustOpen(b, m, n, spec())
 				worktest.Drain(b, worktest.Open(b, ns), worktest.Echo)
 				b.StartTimer()
-				err := m.Run(b.Context(), Handlers{Succeeded: handler, Stop: func(context.Context, int) bool {
+				err := m.Run(b.Context(), Handlers{Succeeded: handler, Unhandled: Archive, Stop: func(context.Context, int) bool {
 					return m.Stats().Archived == n
 				}})
 				if err != nil {
