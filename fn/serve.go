@@ -25,8 +25,8 @@ type Function interface {
 }
 
 // Handlers are functions for the Handlers of worker.Options, by their names. As
-// http.ServeMux does, it panics on errors of the program: a name that is none for a
-// program and a class, one that comes twice, a function that is nil.
+// http.ServeMux does, it panics on a mistake of the programmer: a name that cannot be that of a
+// program and a class, a name used twice, or a nil function.
 func Handlers(functions ...Function) map[string]worker.Handler {
 	handlers := make(map[string]worker.Handler, len(functions))
 	for _, f := range functions {

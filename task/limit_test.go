@@ -36,7 +36,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// What is negative is none, whatever the defaults are.
+// A negative duration or factor turns the setting off, whatever the defaults are.
 func TestNegativeIsNone(t *testing.T) {
 	t.Parallel()
 	defaults := task.Defaults{

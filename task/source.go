@@ -16,11 +16,11 @@ import (
 
 // What is wrong with the program of a task, or with where to get it.
 var (
-	// ErrInvalidProgram: the program name cannot name a directory safely.
+	// ErrInvalidProgram means that the name of a program cannot name a directory safely.
 	ErrInvalidProgram = errors.New("invalid program name")
-	// ErrInvalidSource: the source cannot be parsed or carries credentials.
+	// ErrInvalidSource means that the source cannot be parsed or carries credentials.
 	ErrInvalidSource = errors.New("invalid source")
-	// ErrInvalidFormat: the source ends in none of the supported endings.
+	// ErrInvalidFormat means that the source has no supported ending.
 	ErrInvalidFormat = errors.New("invalid type of archive / program")
 )
 

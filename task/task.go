@@ -35,7 +35,7 @@ type Task struct { //nolint:recvcheck // a value prints itself too
 	Outcome statemachine.State `json:"outcome,omitempty"`
 
 	// Spec is what was opened, with the defaults of that moment: a limit is a number or
-	// Unlimited, and a moment, duration or part is zero where there is none. StartIn and
+	// Unlimited, and a time, duration or factor that is not set is zero. StartIn and
 	// EndIn are StartAfter and EndBefore now. Hold is why the task is held now.
 	Spec `json:"-"`
 

@@ -35,7 +35,7 @@ type Site struct {
 const namespace = "bench"
 
 // Class is that of the default queue while there is a crew, whose workers serve it: so
-// the tasks of the benchmarks need none of their own.
+// the tasks of the benchmarks need no class of their own.
 const Class = "bench"
 
 // New starts a Redis; see [StartRedis] for the settings. The caller closes the site.

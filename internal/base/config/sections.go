@@ -16,9 +16,8 @@ import (
 // of its own inside the process, for trials; nothing survives its end.
 const EmbeddedHost = "embedded"
 
-// Complete returns the settings that a program gives in its code, a struct of fields, with
-// those that it has left at zero taken from others. A negative number asks for the 0 that
-// is none.
+// Complete fills the fields that a program has left at zero from another value of the
+// same struct. A negative number becomes 0, which turns a setting off.
 func Complete[T any](given, from T) T {
 	into, rest := reflect.ValueOf(&given).Elem(), reflect.ValueOf(from)
 	for i := range into.NumField() {

@@ -43,7 +43,7 @@ type ClaimRequest struct {
 	// Known is the version of the list of buckets that Candidates were made from.
 	Known int64
 	// MaxThreads is the most rounds on the node at a time, over all queues;
-	// task.Unlimited for no such limit. Without a Node there is none.
+	// task.Unlimited for no limit. It is ignored without a Node.
 	MaxThreads task.Limit
 	// Resources are what the node offers; without a Node there are none.
 	Resources task.Resources

@@ -264,7 +264,8 @@ func (h *house) named() (map[place]bool, error) {
 	return used, nil
 }
 
-// names adds what a package names of others. Tests see of their package what only tests see, so what does not resolve is none of ours.
+// names adds the names of other packages that a package uses. A name that does not resolve is not ours: a test also sees what
+// only tests declare.
 func names(set *token.FileSet, from types.Importer, p listed, used map[place]bool) error {
 	files := make([]*ast.File, 0, len(p.GoFiles))
 	for _, name := range p.GoFiles {
