@@ -18,18 +18,6 @@ import (
 	"errors"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
-)
-
-// Errors of a site, to be matched with errors.Is.
-var (
-	// ErrUnreachable means that Redis is not there, or cannot serve now.
-	ErrUnreachable = conn.ErrUnreachable
-	// ErrUnfit means that it is not one to trust: too old, or set up to evict keys, or not
-	// as durable as Config.Durability demands.
-	ErrUnfit = conn.ErrUnfit
-	// ErrProtocol means that a release of another major version uses the namespace.
-	ErrProtocol = conn.ErrProtocol
 )
 
 // Site is a namespace that programs work on. It is safe for use by many goroutines; any
@@ -40,8 +28,8 @@ type Site struct {
 }
 
 // Connect checks a configuration, and that its Redis is there and can be trusted. The
-// error matches [ErrUnreachable], [ErrUnfit] or [ErrProtocol], or names the field that is
-// wrong, and says what to change. The caller closes the Site.
+// error matches [task.ErrUnreachable], [task.ErrUnfit] or [task.ErrProtocol], or names the
+// field that is wrong, and says what to change. The caller closes the Site.
 func Connect(ctx context.Context, c Config) (*Site, error) {
 	file, err := c.complete()
 	if err != nil {

@@ -51,11 +51,11 @@ func TestConnectNeedsRedis(t *testing.T) {
 		want error
 		say  string
 	}{
-		"nobody there":     {tdf.Config{Addr: "/nonexistent.sock"}, tdf.ErrUnreachable, "redis-server"},
-		"no password":      {tdf.Config{Addr: locked.Socket()}, tdf.ErrUnreachable, "password"},
-		"wrong password":   {tdf.Config{Addr: locked.Socket(), Password: "sesame"}, tdf.ErrUnreachable, "password"},
-		"no such database": {tdf.Config{Addr: redistest.Shared(t).Socket(), DB: 999}, tdf.ErrUnreachable, "db"},
-		"evicting":         {tdf.Config{Addr: evicting.Socket()}, tdf.ErrUnfit, "maxmemory-policy"},
+		"nobody there":     {tdf.Config{Addr: "/nonexistent.sock"}, task.ErrUnreachable, "redis-server"},
+		"no password":      {tdf.Config{Addr: locked.Socket()}, task.ErrUnreachable, "password"},
+		"wrong password":   {tdf.Config{Addr: locked.Socket(), Password: "sesame"}, task.ErrUnreachable, "password"},
+		"no such database": {tdf.Config{Addr: redistest.Shared(t).Socket(), DB: 999}, task.ErrUnreachable, "db"},
+		"evicting":         {tdf.Config{Addr: evicting.Socket()}, task.ErrUnfit, "maxmemory-policy"},
 		"right":            {tdf.Config{Addr: locked.Socket(), Password: "sesame#1;"}, nil, ""},
 	} {
 		c.Namespace = "n"

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/fn"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -58,7 +57,7 @@ func TestDo(t *testing.T) {
 	if read.Class != "slow" || read.Program != "slow" || read.Plan != 0 {
 		t.Errorf("%+v", read.Spec)
 	}
-	if _, err := fn.Attach[int](m, 99).Get(ctx); !errors.Is(err, manager.ErrNotFound) {
+	if _, err := fn.Attach[int](m, 99).Get(ctx); !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("%v, want that there is no such task", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Filter is a [Selection] as a person writes it: the words and flags of a command,
@@ -245,17 +246,17 @@ func (t *Tally) AddRetried(retried []Retried) {
 	}
 }
 
-func (t *Tally) add(err error, effect string, task Affected, state statemachine.State) {
+func (t *Tally) add(err error, effect string, one Affected, state statemachine.State) {
 	switch {
 	case err == nil:
 		if t.Done == nil {
 			t.Done = map[string][]Affected{}
 		}
-		t.Done[effect] = append(t.Done[effect], task)
-	case errors.Is(err, ErrNotFound) && !errors.Is(err, ErrPurged):
-		t.Missing = append(t.Missing, task.ID)
+		t.Done[effect] = append(t.Done[effect], one)
+	case errors.Is(err, task.ErrNoTask) && !errors.Is(err, task.ErrPurged):
+		t.Missing = append(t.Missing, one.ID)
 	default:
-		t.Refused = append(t.Refused, Refusal{ID: task.ID, State: state, Err: err})
+		t.Refused = append(t.Refused, Refusal{ID: one.ID, State: state, Err: err})
 	}
 }
 
@@ -265,5 +266,5 @@ func (t *Tally) Empty() bool { return len(t.Done)+len(t.Refused)+len(t.Missing) 
 // WrongState reports whether the task is in the wrong state, and nothing else is wrong with it.
 func (r *Refusal) WrongState() bool {
 	var wrong *statemachine.TransitionError
-	return errors.As(r.Err, &wrong) || errors.Is(r.Err, ErrNotEnded)
+	return errors.As(r.Err, &wrong) || errors.Is(r.Err, task.ErrNotEnded)
 }

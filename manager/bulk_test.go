@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Ids and words, sorted and joined.
@@ -62,8 +62,8 @@ func TestTally(t *testing.T) {
 	t.Parallel()
 	var tally Tally
 	tally.AddChanges([]Change{
-		{ID: 1, Before: statemachine.Open, After: statemachine.Cancelled}, {ID: 2, Err: conn.ErrNotFound},
-		{ID: 3, Before: statemachine.Failed, Err: &statemachine.TransitionError{}}, {ID: 4, Err: ErrPurged},
+		{ID: 1, Before: statemachine.Open, After: statemachine.Cancelled}, {ID: 2, Err: task.ErrNoTask},
+		{ID: 3, Before: statemachine.Failed, Err: &statemachine.TransitionError{}}, {ID: 4, Err: task.ErrPurged},
 	}, func(c *Change) string { return string(c.After) })
 	tally.AddRetried([]Retried{{ID: 5, New: 7}, {ID: 6, New: 8, Existing: true}})
 	if len(tally.Done["cancelled"]) != 1 || tally.Done["opened"][0].New != 7 || tally.Done["existing"][0].New != 8 {

@@ -36,8 +36,8 @@ func (m *Manager) Hold(ctx context.Context, ids []int64, reason string, opts ...
 	return m.change(ctx, statemachine.Hold, ids, reason, opts)
 }
 
-// Unhold opens blocked tasks. Refused are, with an error that matches [ErrWaits] or
-// [ErrPlanState], those of plans that wait for others, or of a plan of which nothing
+// Unhold opens blocked tasks. Refused are, with an error that matches [task.ErrWaits] or
+// [task.ErrPlanState], those of plans that wait for others, or of a plan of which nothing
 // is to start now. See [Manager.Cancel] for the answer.
 func (m *Manager) Unhold(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Change, error) {
 	return m.change(ctx, statemachine.Unblock, ids, "", opts)
@@ -51,7 +51,7 @@ type Change struct {
 	// Asked says that the task goes on for now: its worker was told to stop, or
 	// its report waits for the server. It is not opened again.
 	Asked bool
-	// Err is nil unless nothing changed. It matches [ErrNotFound], [ErrDamaged] or
+	// Err is nil unless nothing changed. It matches [task.ErrNoTask], [task.ErrDamaged] or
 	// statemachine.ErrConflict (the task kept changing), or is a
 	// *statemachine.TransitionError: such a task cannot be changed like this.
 	Err error
@@ -296,11 +296,11 @@ func (m *Manager) refusal(
 	ctx context.Context, plans map[int64]*task.Plan, plan, id int64, f map[string]string,
 ) (refused, err error) {
 	if doomedBy := number(f[doomedByField]); doomedBy > 0 {
-		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, ErrWaits), nil
+		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, task.ErrWaits), nil
 	}
 	if number(f[waitsField]) > 0 {
 		unmet, err := retryUntilAvailable(ctx, m, func() (string, error) { return m.unmet(ctx, plan, id) })
-		return fmt.Errorf("task %d needs %s: %w", id, unmet, ErrWaits), err
+		return fmt.Errorf("task %d needs %s: %w", id, unmet, task.ErrWaits), err
 	}
 	if plans[plan] == nil {
 		if plans[plan], err = retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {

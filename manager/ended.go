@@ -16,10 +16,10 @@ import (
 // Ended gives each of the tasks with all its rounds, once, as it ends: first those that
 // have ended already, archived or not. It archives nothing, and stops after the last one.
 // A damaged task comes with its Err set; so does one that left Redis before it could be
-// read, with an Err that matches [ErrNotFound].
+// read, with an Err that matches [task.ErrNoTask].
 //
-// An error comes without a task and stops it: [ErrNotFound] for an id that was never
-// opened, [ErrGone] if the namespace is flushed meanwhile or Redis loses a task, or the
+// An error comes without a task and stops it: [task.ErrNoTask] for an id that was never
+// opened, [task.ErrGone] if the namespace is flushed meanwhile or Redis loses a task, or the
 // one of ctx. While Redis is away it goes on waiting.
 func (m *Manager) Ended(ctx context.Context, ids []int64) iter.Seq2[*task.Task, error] {
 	return func(yield func(*task.Task, error) bool) {

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // counted counts what is read of tasks.
@@ -137,8 +138,8 @@ func TestEndedSaysWhatEndedIt(t *testing.T) {
 		t.Errorf("no ids: %v, want no waiting", err)
 	}
 	for _, id := range []int64{0, 99} {
-		if err := first(t.Context(), 1, id); !errors.Is(err, ErrNotFound) {
-			t.Errorf("task %d: %v, want ErrNotFound", id, err)
+		if err := first(t.Context(), 1, id); !errors.Is(err, task.ErrNoTask) {
+			t.Errorf("task %d: %v, want task.ErrNoTask", id, err)
 		}
 	}
 	if _, err := m.Cancel(t.Context(), []int64{1}, ""); err != nil {
@@ -162,7 +163,7 @@ func TestEndedSaysWhatEndedIt(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := after(t.Context(), flush); !errors.Is(err, ErrGone) {
-		t.Errorf("flushed: %v, want ErrGone", err)
+	if err := after(t.Context(), flush); !errors.Is(err, task.ErrGone) {
+		t.Errorf("flushed: %v, want task.ErrGone", err)
 	}
 }

@@ -53,7 +53,7 @@ func (m *Manager) node(ctx context.Context, name string) (task.Node, error) {
 
 // RemoveNode takes away all that is known of a node that is gone: its limit, what
 // servers have found of it, its place in the list. The error matches
-// [ErrNodeInUse] while a worker is registered from there or a task runs there, or
+// [task.ErrNodeInUse] while a worker is registered from there or a task runs there, or
 // is a *statemachine.FieldError. A node that nothing is known of is no error. A
 // worker that registers from there brings the node back.
 func (m *Manager) RemoveNode(ctx context.Context, name string, opts ...ChangeOption) error {
@@ -80,11 +80,11 @@ func (m *Manager) nodeFree(ctx context.Context, name string) error {
 		return err
 	}
 	if found.Running > 0 {
-		return fmt.Errorf("node %q: tasks run there: %w", name, ErrNodeInUse)
+		return fmt.Errorf("node %q: tasks run there: %w", name, task.ErrNodeInUse)
 	}
 	for i := range found.Workers {
 		if w := &found.Workers[i]; w.Ended.IsZero() {
-			return fmt.Errorf("node %q: worker %q is registered from there: %w", name, w.Name, ErrNodeInUse)
+			return fmt.Errorf("node %q: worker %q is registered from there: %w", name, w.Name, task.ErrNodeInUse)
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (m *Manager) Workers(ctx context.Context) ([]task.Worker, error) {
 	return workers, err
 }
 
-// Worker returns one worker by name. The error matches [ErrNoWorker] if no
+// Worker returns one worker by name. The error matches [task.ErrNoWorker] if no
 // worker has ever had it.
 func (m *Manager) Worker(ctx context.Context, name string) (task.Worker, error) {
 	w, _, err := m.store.Worker(ctx, name)
@@ -107,7 +107,7 @@ func (m *Manager) Worker(ctx context.Context, name string) (task.Worker, error) 
 // runs, until the order is taken back with [task.NoCommand], also over a restart. Or
 // it tells the worker to stop as on SIGTERM: it finishes what it runs within its
 // drain_timeout, hands the rest back, and leaves; that cannot be taken back. The
-// answer is the worker as it was. The error matches [ErrNoWorker] for an unknown name.
+// answer is the worker as it was. The error matches [task.ErrNoWorker] for an unknown name.
 func (m *Manager) CommandWorker(ctx context.Context, name string, order task.WorkerCommand) (task.Worker, error) {
 	was, err := m.store.CommandWorker(ctx, name, order)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // FollowOptions say what [Manager.Follow] follows.
@@ -53,7 +53,7 @@ const (
 )
 
 // Follow yields what the rounds of a task write while they write it, from the beginning of the present one until the task has
-// ended: each byte at most once, in order. It outlives outages of Redis. The error matches [ErrNoRound] if the one round asked
+// ended: each byte at most once, in order. It outlives outages of Redis. The error matches [task.ErrNoRound] if the one round asked
 // for is not the present one, and is the cause of the context where that has ended.
 func (m *Manager) Follow(ctx context.Context, id int64, opt FollowOptions) iter.Seq2[Output, error] {
 	return func(yield func(Output, error) bool) {
@@ -147,8 +147,8 @@ func (e *otherRoundError) Error() string {
 	return fmt.Sprintf("round %d: task %d is in round %d; only that can be followed", e.asked, e.id, e.present)
 }
 
-// Unwrap returns ErrNoRound.
-func (e *otherRoundError) Unwrap() error { return ErrNoRound }
+// Unwrap returns task.ErrNoRound.
+func (e *otherRoundError) Unwrap() error { return task.ErrNoRound }
 
 func (f *follower) rounds(ctx context.Context, g glance) error {
 	for n := g.round; ; n++ {
@@ -323,7 +323,7 @@ func (f *follower) look(ctx context.Context) (glance, error) {
 	}
 	g := glance{state: statemachine.State(fields["state"])}
 	if g.round, err = strconv.Atoi(fields["round"]); err != nil || !g.state.Valid() {
-		return g, fmt.Errorf("task %d: %w", f.id, conn.ErrDamaged)
+		return g, fmt.Errorf("task %d: %w", f.id, task.ErrDamaged)
 	}
 	return g, nil
 }
@@ -366,7 +366,7 @@ func (f *follower) untilAnswered(ctx context.Context, call func() error) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !errors.Is(err, conn.ErrUnreachable):
+		case !errors.Is(err, task.ErrUnreachable):
 			return err
 		case !f.lost:
 			f.lost = true

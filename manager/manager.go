@@ -133,7 +133,7 @@ type Life struct {
 // Life asks Redis in which life the data is. If that is the same before and after
 // tasks were opened, they are there. If not, some of them may be lost; opened again
 // under their request key (see [WithRequestKey]), they are opened as far as they are
-// missing. The error matches [ErrUnreachable] also where Redis has lost changes and
+// missing. The error matches [task.ErrUnreachable] also where Redis has lost changes and
 // no server has opened a new epoch yet.
 func (m *Manager) Life(ctx context.Context) (Life, error) {
 	seen, err := m.store.Life(ctx)
@@ -171,7 +171,7 @@ func retryUntilAvailable[T any](ctx context.Context, m *Manager, call func() (T,
 			redis.Answered()
 			return answer, nil
 		}
-		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || time.Now().After(giveUp) {
+		if !errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil || time.Now().After(giveUp) {
 			return answer, err
 		}
 		if !m.wait(ctx, redis.Failed(err)) {

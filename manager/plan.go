@@ -16,7 +16,7 @@ import (
 
 // NewPlan makes a plan and returns its id. Tasks are added by [InPlan]; nothing
 // of it runs before [Manager.ReadyPlan]. A spec that cannot be is a
-// *statemachine.FieldError. The error matches [ErrRequestKey], and comes with the id of that
+// *statemachine.FieldError. The error matches [task.ErrRequestKey], and comes with the id of that
 // plan, if the RequestKey was used for another one. Package plan is the comfortable way to build one.
 func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
 	if err := checkLine("name", spec.Name); err != nil {
@@ -30,7 +30,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error
 	return id, err
 }
 
-// Plan reads a plan. The error matches [ErrNoPlan] if there is none with that id.
+// Plan reads a plan. The error matches [task.ErrNoPlan] if there is none with that id.
 func (m *Manager) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	return m.store.Plan(ctx, id)
 }
@@ -50,8 +50,8 @@ func (m *Manager) PlanTasks(ctx context.Context, id int64, offset, limit int) ([
 // InPlan adds the tasks to a plan, in calls of at most 100 tasks or 100 needs.
 // What the spec of a task and its queue leave open is as plans have it
 // (max_fails 5, retry_delay 100 ms, growing by 1.5 up to 10 s), whatever
-// [task_defaults] says of these four. The error may match [ErrNoPlan] or
-// [ErrPlanState], or be a *[NeedError].
+// [task_defaults] says of these four. The error may match [task.ErrNoPlan] or
+// [task.ErrPlanState], or be a *[NeedError].
 func InPlan(id int64) SubmitOption {
 	return func(s *submission) { s.plan, s.size = id, min(s.size, plans.PlanTasks) }
 }
@@ -83,7 +83,7 @@ func (s *submission) full(more int) bool {
 // ReadyPlan lets the tasks of a plan run; more may be added later. One that was
 // ready before stays as it is, also if it is held (see [Manager.ResumePlan]) or
 // over: a program that begins again may call it again. A plan without tasks is
-// completed at once. The error matches [ErrNoPlan], or [ErrPlanState] if it was
+// completed at once. The error matches [task.ErrNoPlan], or [task.ErrPlanState] if it was
 // cancelled.
 func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
 	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
@@ -95,8 +95,8 @@ func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
 
 // HoldPlan lets nothing more of a ready plan start, until [Manager.ResumePlan]:
 // it holds its open tasks, those that run go on. Called again, it holds
-// tasks that have been opened again meanwhile. The error matches [ErrNoPlan] or
-// [ErrPlanState]; the reason, a line of text or empty, is recorded.
+// tasks that have been opened again meanwhile. The error matches [task.ErrNoPlan] or
+// [task.ErrPlanState]; the reason, a line of text or empty, is recorded.
 func (m *Manager) HoldPlan(ctx context.Context, id int64, reason string, opts ...ChangeOption) error {
 	return m.stopPlan(ctx, id, statemachine.Hold, reason, opts)
 }
@@ -114,8 +114,8 @@ func holder(by, reason string) string {
 }
 
 // ResumePlan lets a held plan go on, whatever it was held by. What needs a task that
-// failed goes on waiting until that is retried. The error matches [ErrNoPlan], or
-// [ErrPlanState] if the plan is neither held nor ready.
+// failed goes on waiting until that is retried. The error matches [task.ErrNoPlan], or
+// [task.ErrPlanState] if the plan is neither held nor ready.
 func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
 	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
 	if err != nil {
@@ -129,7 +129,7 @@ func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
 
 // CancelPlan calls a plan off: whatever waits is cancelled, the workers of what
 // runs are told to stop, and nothing can be added or retried. Called again it
-// finishes what was cut short. The error matches [ErrNoPlan], or [ErrPlanState]
+// finishes what was cut short. The error matches [task.ErrNoPlan], or [task.ErrPlanState]
 // if the plan was over; the reason, a line of text or empty, is recorded with
 // the tasks.
 func (m *Manager) CancelPlan(ctx context.Context, id int64, reason string, opts ...ChangeOption) error {

@@ -167,7 +167,7 @@ func TestReleaseInPlan(t *testing.T) {
 			t.Errorf("release: %+v, %v, want %s, %q", got, err, wantState, text)
 		}
 	}
-	release(ids[0], sm.Blocked, ErrPlanState, "plan 1 is building")
+	release(ids[0], sm.Blocked, task.ErrPlanState, "plan 1 is building")
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +176,12 @@ func TestReleaseInPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	release(ids[1], sm.Open, nil, "")
-	release(ids[2], sm.Blocked, ErrWaits, "task 3 needs tasks 1, 2: ")
-	release(ids[3], sm.Blocked, ErrWaits, "task 4 needs task 3: ")
+	release(ids[2], sm.Blocked, task.ErrWaits, "task 3 needs tasks 1, 2: ")
+	release(ids[3], sm.Blocked, task.ErrWaits, "task 4 needs task 3: ")
 	if err := m.HoldPlan(t.Context(), plan, ""); err != nil {
 		t.Fatal(err)
 	}
-	release(ids[1], sm.Blocked, ErrPlanState, "plan 1 is held")
+	release(ids[1], sm.Blocked, task.ErrPlanState, "plan 1 is held")
 	if err := m.ResumePlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestReleaseInPlan(t *testing.T) {
 	if _, err := worktest.Open(t, ns).NotifyDependants(t.Context(), 10, ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	release(ids[2], sm.Blocked, ErrWaits, "task 3 never runs, because of task 1")
+	release(ids[2], sm.Blocked, task.ErrWaits, "task 3 never runs, because of task 1")
 }
 
 // The retry of a task in a plan waits until a server has told its dependants.
@@ -243,7 +243,7 @@ func TestPlanStates(t *testing.T) {
 		"open":   func(id int64) error { _, err := m.Submit(t.Context(), spec(), InPlan(id)); return err },
 	}
 	for name, verb := range verbs {
-		if err := verb(99); !errors.Is(err, ErrNoPlan) {
+		if err := verb(99); !errors.Is(err, task.ErrNoPlan) {
 			t.Errorf("%s of no plan: %v", name, err)
 		}
 	}
@@ -265,7 +265,7 @@ func TestPlanStates(t *testing.T) {
 				t.Fatalf("%+v, %v", p, err)
 			}
 			err := verbs[name](id)
-			if errors.Is(err, ErrPlanState) {
+			if errors.Is(err, task.ErrPlanState) {
 				got = append(got, name)
 			} else if err != nil {
 				t.Errorf("%s of a plan that is %s: %v", name, state, err)

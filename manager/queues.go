@@ -19,7 +19,7 @@ func (m *Manager) Queues(ctx context.Context) ([]task.Queue, error) {
 	return queues, err
 }
 
-// Queue returns one queue. The error matches [ErrNoQueue] if no queue has
+// Queue returns one queue. The error matches [task.ErrNoQueue] if no queue has
 // that name.
 func (m *Manager) Queue(ctx context.Context, name string) (task.Queue, error) {
 	return m.store.Queue(ctx, name)
@@ -27,7 +27,7 @@ func (m *Manager) Queue(ctx context.Context, name string) (task.Queue, error) {
 
 // AddQueue makes a queue with the attributes of set (see [task.QueueKeys]) and
 // returns it. Without a name it gets one of its own. The error matches
-// [ErrQueueExists] if there is one of that name, or is a *statemachine.FieldError.
+// [task.ErrQueueExists] if there is one of that name, or is a *statemachine.FieldError.
 func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Queue, error) {
 	c, err := m.changing(opts)
 	if err != nil {
@@ -51,8 +51,8 @@ func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, c changing) e
 		_, err := m.store.Queue(ctx, q.Name)
 		switch {
 		case err == nil:
-			return fmt.Errorf("queue %q: %w", q.Name, ErrQueueExists)
-		case errors.Is(err, ErrNoQueue):
+			return fmt.Errorf("queue %q: %w", q.Name, task.ErrQueueExists)
+		case errors.Is(err, task.ErrNoQueue):
 			return nil
 		default:
 			return err
@@ -103,7 +103,7 @@ func setAll[T interface {
 	return nil
 }
 
-// RemoveQueue takes a queue away. The error matches [ErrQueueInUse], and says
+// RemoveQueue takes a queue away. The error matches [task.ErrQueueInUse], and says
 // how many, while it has tasks that have not ended; blocked ones count.
 func (m *Manager) RemoveQueue(ctx context.Context, name string, opts ...ChangeOption) error {
 	c, err := m.changing(opts)
@@ -142,7 +142,7 @@ func (m *Manager) queueFree(ctx context.Context, name string) error {
 	}
 	if q.Waiting+q.Running > 0 || len(quiet) > 0 {
 		return fmt.Errorf("queue %q has %d open, %d blocked, %d running and %d executed tasks: %w", name,
-			q.Waiting, quiet[statemachine.Blocked], q.Running, quiet[statemachine.Executed], ErrQueueInUse)
+			q.Waiting, quiet[statemachine.Blocked], q.Running, quiet[statemachine.Executed], task.ErrQueueInUse)
 	}
 	return nil
 }

@@ -24,14 +24,14 @@ func TestAddQueue(t *testing.T) {
 	if _, err := m.AddQueue(t.Context(), "render", set, DryRun()); err != nil {
 		t.Error(err)
 	}
-	if _, err := m.Queue(t.Context(), "render"); !errors.Is(err, ErrNoQueue) {
+	if _, err := m.Queue(t.Context(), "render"); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("after a dry run: %v", err)
 	}
 	if _, err := m.AddQueue(t.Context(), "render", set); err != nil {
 		t.Fatal(err)
 	}
 	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
-		if _, err := m.AddQueue(t.Context(), "render", nil, opts...); !errors.Is(err, ErrQueueExists) {
+		if _, err := m.AddQueue(t.Context(), "render", nil, opts...); !errors.Is(err, task.ErrQueueExists) {
 			t.Errorf("a second one: %v", err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestSetQueue(t *testing.T) {
 		t.Errorf("the default again: %+v, %v", q, err)
 	}
 	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
-		if _, err := m.SetQueue(t.Context(), "nope", nil, opts...); !errors.Is(err, ErrNoQueue) {
+		if _, err := m.SetQueue(t.Context(), "nope", nil, opts...); !errors.Is(err, task.ErrNoQueue) {
 			t.Errorf("no queue: %v", err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestRemoveQueue(t *testing.T) {
 	remove := func(want string, opts ...ChangeOption) {
 		t.Helper()
 		err := m.RemoveQueue(t.Context(), "q", opts...)
-		if want == "" && err != nil || want != "" && (!errors.Is(err, ErrQueueInUse) || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil || want != "" && (!errors.Is(err, task.ErrQueueInUse) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("removed: %v, want %q", err, want)
 		}
 	}
@@ -125,13 +125,13 @@ func TestRemoveQueue(t *testing.T) {
 	worktest.Drain(t, s, worktest.Echo)
 	remove("", DryRun())
 	remove("")
-	if err := m.RemoveQueue(t.Context(), "q"); !errors.Is(err, ErrNoQueue) {
+	if err := m.RemoveQueue(t.Context(), "q"); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("removed twice: %v", err)
 	}
 	if err := m.RemoveQueue(t.Context(), task.DefaultQueue); fieldOf(err) != "queue" {
 		t.Errorf("the default queue: %v", err)
 	}
-	if _, err := m.Submit(t.Context(), task.Spec{Program: "p", Queue: "q"}); !errors.Is(err, ErrNoQueue) {
+	if _, err := m.Submit(t.Context(), task.Spec{Program: "p", Queue: "q"}); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("opened: %v", err)
 	}
 }

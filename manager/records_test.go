@@ -21,7 +21,7 @@ func TestRemoveNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
-		if err := m.RemoveNode(t.Context(), "n1", opts...); !errors.Is(err, ErrNodeInUse) {
+		if err := m.RemoveNode(t.Context(), "n1", opts...); !errors.Is(err, task.ErrNodeInUse) {
 			t.Errorf("removed: %v", err)
 		}
 	}

@@ -17,8 +17,8 @@ const LastRound = -1
 // Replay opens a task that does once more what an ended one did in a round, with
 // the very program of that round where its hash was recorded and the source can
 // be pinned to it. The new task starts at once, is not opened again after a
-// failure, and is linked by replay_of. The error matches [ErrNotFound],
-// [ErrNotEnded], [ErrNoRound], [ErrNeedsResults] or [ErrDamaged]. In a dry run the id is 0.
+// failure, and is linked by replay_of. The error matches [task.ErrNoTask],
+// [task.ErrNotEnded], [task.ErrNoRound], [task.ErrNeedsResults] or [task.ErrDamaged]. In a dry run the id is 0.
 func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...ChangeOption) (int64, error) {
 	c, err := m.changing(opts)
 	if err != nil {
@@ -43,10 +43,10 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 // replayed is the definition of the task that repeats a round of t.
 func replayed(t *task.Task, round int) (task.Definition, error) {
 	if end := t.End(); !end.IsOutcome() {
-		return task.Definition{}, fmt.Errorf("task %d is %s: %w", t.ID, end, ErrNotEnded)
+		return task.Definition{}, fmt.Errorf("task %d is %s: %w", t.ID, end, task.ErrNotEnded)
 	}
 	if len(t.Needs) > 0 {
-		return task.Definition{}, fmt.Errorf("replay of task %d: %w", t.ID, ErrNeedsResults)
+		return task.Definition{}, fmt.Errorf("replay of task %d: %w", t.ID, task.ErrNeedsResults)
 	}
 	r, err := begunRound(t, round)
 	if err != nil {
@@ -76,7 +76,7 @@ func begunRound(t *task.Task, n int) (*task.Round, error) {
 	last := t.Last()
 	switch {
 	case last == nil:
-		return nil, fmt.Errorf("task %d: no worker has begun it: %w", t.ID, ErrNoRound)
+		return nil, fmt.Errorf("task %d: no worker has begun it: %w", t.ID, task.ErrNoRound)
 	case n == LastRound:
 		return last, nil
 	}
@@ -85,7 +85,7 @@ func begunRound(t *task.Task, n int) (*task.Round, error) {
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("task %d, round %d: %w; the last one is %d", t.ID, n, ErrNoRound, last.Number)
+	return nil, fmt.Errorf("task %d, round %d: %w; the last one is %d", t.ID, n, task.ErrNoRound, last.Number)
 }
 
 // pinned is the source with the hash that its content must have, unless it has
@@ -140,14 +140,14 @@ func (c *Comparison) Same() bool {
 }
 
 // CompareReplay compares a task opened by [Manager.Replay] with what it repeats.
-// The error matches [ErrNotFound], [ErrNoReplay] or [ErrNoRound].
+// The error matches [task.ErrNoTask], [task.ErrNoReplay] or [task.ErrNoRound].
 func (m *Manager) CompareReplay(ctx context.Context, id int64) (Comparison, error) {
 	replay, err := m.Task(ctx, id)
 	if err != nil {
 		return Comparison{}, err
 	}
 	if replay.ReplayOf == 0 {
-		return Comparison{}, fmt.Errorf("task %d: %w", id, ErrNoReplay)
+		return Comparison{}, fmt.Errorf("task %d: %w", id, task.ErrNoReplay)
 	}
 	original, err := m.Task(ctx, replay.ReplayOf)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestReplay(t *testing.T) {
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	hash := hashOf("program")
 	mustOpen(t, m, 1, task.Spec{Program: "p", Source: "rsync:run.sh", Input: "1 2", Retry: task.Retry{Limit: task.AtMost(1)}})
-	if _, err := m.Replay(t.Context(), 1, LastRound); !errors.Is(err, ErrNotEnded) {
+	if _, err := m.Replay(t.Context(), 1, LastRound); !errors.Is(err, task.ErrNotEnded) {
 		t.Errorf("not ended: %v", err)
 	}
 	outputs := []worktest.Result{{Error: "flaky\n"}, {Output: "3\n"}, {Output: "4\n"}, {Error: "flaky\n"}}
@@ -75,16 +75,16 @@ func TestReplayRefuses(t *testing.T) {
 		id    int64
 		round int
 		want  error
-	}{{1, 1, ErrNoRound}, {1, -2, ErrNoRound}, {2, 0, ErrNoRound}, {2, LastRound, ErrNoRound}, {3, 0, ErrNotFound}} {
+	}{{1, 1, task.ErrNoRound}, {1, -2, task.ErrNoRound}, {2, 0, task.ErrNoRound}, {2, LastRound, task.ErrNoRound}, {3, 0, task.ErrNoTask}} {
 		if id, err := m.Replay(t.Context(), c.id, c.round); id != 0 || !errors.Is(err, c.want) {
 			t.Errorf("%+v: %d, %v", c, id, err)
 		}
 	}
 	redistest.Shared(t).Do(t, "HSET", ns+":task:1", "needs", "7")
-	if id, err := m.Replay(t.Context(), 1, 0); id != 0 || !errors.Is(err, ErrNeedsResults) {
+	if id, err := m.Replay(t.Context(), 1, 0); id != 0 || !errors.Is(err, task.ErrNeedsResults) {
 		t.Errorf("of a task that had results as arguments: %d, %v", id, err)
 	}
-	for id, want := range map[int64]error{1: ErrNoReplay, 9: ErrNotFound} {
+	for id, want := range map[int64]error{1: task.ErrNoReplay, 9: task.ErrNoTask} {
 		if _, err := m.CompareReplay(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("task %d: %v", id, err)
 		}

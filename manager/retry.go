@@ -25,8 +25,8 @@ type Retried struct {
 	// says that it was there before: the same task had been retried already.
 	New      int64
 	Existing bool
-	// Err is nil unless nothing was opened. It matches [ErrNotFound], [ErrNotEnded],
-	// [ErrDamaged] or [ErrNoQueue], or is a *statemachine.FieldError about a
+	// Err is nil unless nothing was opened. It matches [task.ErrNoTask], [task.ErrNotEnded],
+	// [task.ErrDamaged] or [task.ErrNoQueue], or is a *statemachine.FieldError about a
 	// definition that cannot be opened now, such as an end_before that has passed.
 	Err error
 }
@@ -88,7 +88,7 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 		one.ID = ids[i]
 		d, err := r.define(one, fields)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, task.ErrNoTask):
 			one.Err = r.m.absent(ctx, one.ID)
 		case err != nil:
 			one.Err = err
@@ -115,10 +115,10 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 
 func (r *retrier) define(one *Retried, fields map[string]string) (task.Definition, error) {
 	if fields == nil {
-		return task.Definition{}, ErrNotFound
+		return task.Definition{}, task.ErrNoTask
 	}
 	if one.Ended = endOf(fields); !one.Ended.IsOutcome() {
-		return task.Definition{}, fmt.Errorf("task %d is %s: %w", one.ID, one.Ended, ErrNotEnded)
+		return task.Definition{}, fmt.Errorf("task %d is %s: %w", one.ID, one.Ended, task.ErrNotEnded)
 	}
 	d, err := task.Redefine(fields)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *retrier) open(ctx context.Context, all []repeat) error {
 			r.m.log.Info("retried task", "task", one.ID, "new", o.ID, "existing", o.Existing, "by", r.by)
 		}
 		return nil
-	case errors.Is(err, ErrUnreachable) || ctx.Err() != nil:
+	case errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil:
 		return err
 	case len(all) == 1 || tasks.IsBusy(err):
 		for i := range all {
@@ -184,8 +184,8 @@ func endOf(f map[string]string) statemachine.State {
 // succeeded and was not retried yet, cancelled dependants included, skipped ones
 // not, in an order in which each retry waits for those of what it needs. A plan
 // that has failed is ready again; one that somebody holds stays held. Servers look again at steps
-// that could not be opened. Called again it goes on where it was cut short. The error matches [ErrNoPlan], or
-// [ErrPlanState] if the plan was cancelled or was never ready; see
+// that could not be opened. Called again it goes on where it was cut short. The error matches [task.ErrNoPlan], or
+// [task.ErrPlanState] if the plan was cancelled or was never ready; see
 // [Manager.Retry] for the answers.
 func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption) ([]Retried, error) {
 	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })

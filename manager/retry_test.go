@@ -22,11 +22,11 @@ func retriedTexts(all []Retried) []string {
 	for i, r := range all {
 		why := ""
 		switch {
-		case errors.Is(r.Err, ErrNotFound):
+		case errors.Is(r.Err, task.ErrNoTask):
 			why = " not found"
-		case errors.Is(r.Err, ErrNotEnded):
+		case errors.Is(r.Err, task.ErrNotEnded):
 			why = " not ended"
-		case errors.Is(r.Err, ErrNoQueue):
+		case errors.Is(r.Err, task.ErrNoQueue):
 			why = " no queue"
 		case r.Err != nil:
 			why = " " + fieldOf(r.Err)
@@ -120,7 +120,7 @@ func TestRetryWhatCannotBe(t *testing.T) {
 	srv.Do(t, "HSET", ns+":task:4", "argv", "{")
 	got, err := m.Retry(t.Context(), []int64{1, 2, 3, 4})
 	want := []string{"1 failed 5 false", "2 failed 0 false end_before", "3 failed 0 false no queue", "4 failed 0 false "}
-	if texts := retriedTexts(got); err != nil || !slices.Equal(texts, want) || !errors.Is(got[3].Err, ErrDamaged) {
+	if texts := retriedTexts(got); err != nil || !slices.Equal(texts, want) || !errors.Is(got[3].Err, task.ErrDamaged) {
 		t.Errorf("%q, %v, want %q", texts, err, want)
 	}
 	got, err = m.Retry(t.Context(), []int64{2}, WithEndBefore(time.Now().Add(time.Hour)))

@@ -228,7 +228,7 @@ const shutdownTimeout = 3 * time.Second
 // result waits for the end of that.
 func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone func(), err error) {
 	p := fleet.ManagerRecord{Instance: conn.NewToken(), Name: m.name, Standby: m.opt.Standby, Force: m.opt.Force}
-	if err := m.store.RegisterManager(ctx, p); err != nil && !errors.Is(err, ErrUnreachable) {
+	if err := m.store.RegisterManager(ctx, p); err != nil && !errors.Is(err, task.ErrUnreachable) {
 		return nil, err
 	}
 	done := make(chan struct{})

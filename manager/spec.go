@@ -35,7 +35,7 @@ type queueDefaults struct {
 var untouched = &queueDefaults{rules: 1, byQueue: map[string]task.Defaults{task.DefaultQueue: nil}}
 
 // defaultsOf are the defaults of a queue, and the version of the rules that they
-// are from. The error matches [ErrNoQueue].
+// are from. The error matches [task.ErrNoQueue].
 func (m *Manager) defaultsOf(ctx context.Context, queue string) (task.Defaults, int64, error) {
 	known := m.queueDefaults.Load()
 	given, ok := known.byQueue[queue]
@@ -45,7 +45,7 @@ func (m *Manager) defaultsOf(ctx context.Context, queue string) (task.Defaults, 
 			return nil, 0, err
 		}
 		if given, ok = known.byQueue[queue]; !ok {
-			return nil, 0, fmt.Errorf("queue %q: %w; add it, or correct the name", queue, ErrNoQueue)
+			return nil, 0, fmt.Errorf("queue %q: %w; add it, or correct the name", queue, task.ErrNoQueue)
 		}
 	}
 	return given, known.rules, nil

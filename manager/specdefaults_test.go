@@ -123,7 +123,7 @@ func TestSpecRefusesByField(t *testing.T) {
 	}
 	var spec *SpecError
 	_, err := m.SubmitAll(t.Context(), slices.Values([]task.Spec{{Program: "p"}, {Program: "p", Queue: "rendr"}}))
-	if !errors.Is(err, ErrNoQueue) || !errors.As(err, &spec) || spec.Index != 1 {
+	if !errors.Is(err, task.ErrNoQueue) || !errors.As(err, &spec) || spec.Index != 1 {
 		t.Errorf("an unknown queue: %v", err)
 	}
 	if n, _ := m.Count(t.Context()); n.Total() != 0 {

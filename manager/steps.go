@@ -33,7 +33,7 @@ type LaterStep struct {
 
 // SubmitLater leaves steps of a plan that is being built to the servers, each behind all that it needs. known are the tasks of
 // the steps that were opened, by their names. Called again it changes nothing. A task that cannot be opened is a *[SpecError],
-// whose Index counts through all steps; the error may match [ErrNoPlan] or [ErrNoQueue].
+// whose Index counts through all steps; the error may match [task.ErrNoPlan] or [task.ErrNoQueue].
 func (m *Manager) SubmitLater(ctx context.Context, plan int64, known map[string][]int64, steps []LaterStep) error {
 	t := &growth.Template{Known: map[string][]int64{}}
 	sub := m.newSubmission([]SubmitOption{InPlan(plan)})
@@ -88,7 +88,7 @@ func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Def
 }
 
 // PlanSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error may match
-// [ErrNoPlan] or [ErrSteps].
+// [task.ErrNoPlan] or [ErrSteps].
 func (m *Manager) PlanSteps(ctx context.Context, id int64) ([]task.PlanStep, error) {
 	v, err := retryUntilAvailable(ctx, m, func() (*growth.View, error) { return growth.Read(ctx, m.store, id) })
 	if err != nil {

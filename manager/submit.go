@@ -20,7 +20,7 @@ type SubmitOption func(*submission)
 // WithRequestKey names the submission for 24 hours: given again, with the same
 // tasks, it returns the ids of the first time and opens nothing twice, also
 // where the first time was cut short. Other tasks, another order or another plan
-// are an error that matches [ErrRequestKey], and none of them is opened;
+// are an error that matches [task.ErrRequestKey], and none of them is opened;
 // StartAfter and EndBefore may differ, since they are often counted from now.
 // Without it, or with an empty one, a key is made up, which covers replies lost
 // on the way.
@@ -34,8 +34,8 @@ func WithProgress(f func(done int)) SubmitOption {
 }
 
 // Submit opens one task, or finds the one that has its Spec.Key. While Redis is
-// away it tries again for some seconds; then the error matches [ErrUnreachable]. It
-// matches [ErrNoQueue] if the task's queue is not there.
+// away it tries again for some seconds; then the error matches [task.ErrUnreachable]. It
+// matches [task.ErrNoQueue] if the task's queue is not there.
 func (m *Manager) Submit(ctx context.Context, spec task.Spec, opts ...SubmitOption) (task.Opened, error) {
 	sub := m.newSubmission(opts)
 	if sub.made {
@@ -159,7 +159,7 @@ func (s *submission) add(ctx context.Context, spec *task.Spec) error {
 
 // specError is an error of defining a task: about that one, unless Redis is away.
 func specError(ctx context.Context, index int, err error) error {
-	if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+	if errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil {
 		return err
 	}
 	return &SpecError{Index: index, Err: err}
@@ -261,13 +261,13 @@ func (s *submission) await(ctx context.Context) error {
 		f.tasks, f.err = s.resend(ctx, f)
 	}
 	switch {
-	case errors.Is(f.err, ErrRequestKey):
-		return fmt.Errorf("%w: %q", ErrRequestKey, s.key)
+	case errors.Is(f.err, task.ErrRequestKey):
+		return fmt.Errorf("%w: %q", task.ErrRequestKey, s.key)
 	case f.err != nil:
 		return f.err
 	case len(f.tasks) != len(f.batch.tasks):
 		return fmt.Errorf("%w: key %q was first used for %d tasks, this request has %d",
-			ErrRequestKey, s.key, len(f.tasks), len(f.batch.tasks))
+			task.ErrRequestKey, s.key, len(f.tasks), len(f.batch.tasks))
 	}
 	for i, o := range f.tasks {
 		s.m.logOpened(o, &f.batch.specs[i])

@@ -253,8 +253,8 @@ func TestSubmitAllInBatches(t *testing.T) {
 		t.Errorf("repeated: %v, %v, want the same ids", again, err)
 	}
 	_, err = m.SubmitAll(t.Context(), slices.Values(slices.Repeat([]task.Spec{spec()}, 5)), WithRequestKey("once"))
-	if !errors.Is(err, ErrRequestKey) {
-		t.Errorf("key for other tasks: %v, want ErrRequestKey", err)
+	if !errors.Is(err, task.ErrRequestKey) {
+		t.Errorf("key for other tasks: %v, want task.ErrRequestKey", err)
 	}
 	if counts, _ := m.Count(t.Context()); counts.Total() != 25 {
 		t.Errorf("%d tasks, want 25", counts.Total())
@@ -288,13 +288,13 @@ func TestRequestKeyStandsForItsTasks(t *testing.T) {
 	} {
 		other := slices.Clone(given)
 		change(other)
-		if ids, err := open(other); !errors.Is(err, ErrRequestKey) || len(ids) > 0 {
-			t.Errorf("another %s: ids %v, %v, want ErrRequestKey", name, ids, err)
+		if ids, err := open(other); !errors.Is(err, task.ErrRequestKey) || len(ids) > 0 {
+			t.Errorf("another %s: ids %v, %v, want task.ErrRequestKey", name, ids, err)
 		}
 	}
 	plan := mustPlan(t, m, task.PlanSpec{})
-	if _, err := open(given, InPlan(plan)); !errors.Is(err, ErrRequestKey) {
-		t.Errorf("in a plan: %v, want ErrRequestKey", err)
+	if _, err := open(given, InPlan(plan)); !errors.Is(err, task.ErrRequestKey) {
+		t.Errorf("in a plan: %v, want task.ErrRequestKey", err)
 	}
 	if counts, _ := m.Count(t.Context()); counts.Total() != 2 {
 		t.Errorf("%d tasks, want 2", counts.Total())
@@ -328,12 +328,12 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 	} {
 		other := slices.Clone(given)
 		change(other)
-		if got, err := submit(t.Context(), other); !errors.Is(err, ErrRequestKey) || got != id {
-			t.Errorf("another %s: plan %d, %v, want ErrRequestKey", name, got, err)
+		if got, err := submit(t.Context(), other); !errors.Is(err, task.ErrRequestKey) || got != id {
+			t.Errorf("another %s: plan %d, %v, want task.ErrRequestKey", name, got, err)
 		}
 		if name == "word" || name == "step" { // also by those who do not know the whole
-			if err := m.fill(t.Context(), id, other); !errors.Is(err, ErrRequestKey) {
-				t.Errorf("another %s: %v, want ErrRequestKey", name, err)
+			if err := m.fill(t.Context(), id, other); !errors.Is(err, task.ErrRequestKey) {
+				t.Errorf("another %s: %v, want task.ErrRequestKey", name, err)
 			}
 		}
 	}
@@ -386,8 +386,8 @@ func TestSubmitAllReturnsTheFirstError(t *testing.T) {
 	specs[2].Program = "a/b"
 	ids, err := idsOpened(m.SubmitAll(t.Context(), slices.Values(specs), WithRequestKey("taken")))
 	var sub *SubmissionError
-	if !errors.Is(err, ErrRequestKey) || !errors.As(err, &sub) || sub.Opened != 0 || len(ids) != 0 {
-		t.Errorf("ids %v, error %v, want ErrRequestKey and nothing opened", ids, err)
+	if !errors.Is(err, task.ErrRequestKey) || !errors.As(err, &sub) || sub.Opened != 0 || len(ids) != 0 {
+		t.Errorf("ids %v, error %v, want task.ErrRequestKey and nothing opened", ids, err)
 	}
 }
 

@@ -35,7 +35,7 @@ const (
 	skippedField  = "skipped"
 )
 
-// Task reads one task with all its rounds. The error matches [ErrNotFound] if
+// Task reads one task with all its rounds. The error matches [task.ErrNoTask] if
 // there is none with that id; a spoilt one comes with its Err set.
 func (m *Manager) Task(ctx context.Context, id int64) (*task.Task, error) {
 	t, err := m.store.Task(ctx, id)
@@ -105,7 +105,7 @@ func (m *Manager) absent(ctx context.Context, id int64) error {
 	if _, err := m.store.Task(ctx, id); err != nil {
 		return err
 	}
-	return fmt.Errorf("task %d: %w", id, ErrNotFound)
+	return fmt.Errorf("task %d: %w", id, task.ErrNoTask)
 }
 
 // number reads what another client may have written; 0 if that is no number.

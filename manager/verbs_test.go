@@ -52,9 +52,9 @@ func refusedAs(err error) string {
 		return ""
 	case errors.As(err, &transition):
 		return "refused"
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, task.ErrNoTask):
 		return "not found"
-	case errors.Is(err, ErrDamaged):
+	case errors.Is(err, task.ErrDamaged):
 		return "damaged"
 	default:
 		return err.Error()

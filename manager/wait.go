@@ -45,8 +45,8 @@ type RunningTask struct {
 // once. report, unless nil, is called when something has changed, from the calling
 // goroutine; what programs say of their progress (Running) is looked at each second.
 //
-// It returns the progress made, also with an error: [ErrNotFound] for an id
-// that was never opened, [ErrGone] if the namespace is flushed meanwhile or Redis
+// It returns the progress made, also with an error: [task.ErrNoTask] for an id
+// that was never opened, [task.ErrGone] if the namespace is flushed meanwhile or Redis
 // loses a task, or the one of ctx. While Redis is away it goes on waiting. A task
 // that is deleted by itself counts as damaged.
 func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
@@ -97,7 +97,7 @@ func (m *Manager) watch(ctx context.Context, look func() (more bool, err error),
 		case err == nil:
 			redis.Answered()
 		case ctx.Err() != nil: // why it ended is said below, also where a call was cut short
-		case !errors.Is(err, ErrUnreachable):
+		case !errors.Is(err, task.ErrUnreachable):
 			return err
 		default:
 			redis.Failed(err) // the pause between two looks is longer
@@ -116,7 +116,7 @@ func (m *Manager) watch(ctx context.Context, look func() (more bool, err error),
 
 // waitEnded is why waiting ended. If ctx ended, it is the cause of that, also if err is a call that ctx cut short.
 func waitEnded(ctx context.Context, what string, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotFound) {
+	if err == nil || ctx.Err() == nil || errors.Is(err, task.ErrNoTask) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, context.Cause(ctx))
@@ -323,19 +323,19 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 // is then. A held plan is waited for, and so is one that is not ready yet.
 // report, unless nil, is called when something has changed, from the calling
 // goroutine. While Redis is away it goes on waiting. With the error of ctx, and with
-// [ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
+// [task.ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
 // what it has read last, nil for nothing.
 func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan)) (*task.Plan, error) {
 	var last, told *task.Plan
 	err := m.watch(ctx, func() (more bool, err error) {
 		p, err := m.Plan(ctx, id)
 		switch {
-		case last != nil && errors.Is(err, ErrNoPlan):
-			return false, fmt.Errorf("plan %d: %w", id, ErrGone)
+		case last != nil && errors.Is(err, task.ErrNoPlan):
+			return false, fmt.Errorf("plan %d: %w", id, task.ErrGone)
 		case err != nil:
 			return false, err
 		case last != nil && !p.Created.Equal(last.Created):
-			return false, fmt.Errorf("plan %d: %w; the id means another plan now", id, ErrGone)
+			return false, fmt.Errorf("plan %d: %w; the id means another plan now", id, task.ErrGone)
 		}
 		last = p
 		return false, nil

@@ -48,8 +48,8 @@ func TestWaitAcrossFlush(t *testing.T) {
 				}
 			}
 			for range 2 {
-				if err := wait.Receive(t, limit, ended, "it does not end"); !errors.Is(err, ErrGone) {
-					t.Errorf("ends with %v, want ErrGone", err)
+				if err := wait.Receive(t, limit, ended, "it does not end"); !errors.Is(err, task.ErrGone) {
+					t.Errorf("ends with %v, want task.ErrGone", err)
 				}
 			}
 		})
@@ -125,7 +125,7 @@ func TestWaitForHalfWritten(t *testing.T) {
 		t.Errorf("%d damaged, %d open", w.progress.Damaged, len(w.open))
 	}
 	srv.Do(t, "HSET", key, "0:open", "9"+stamp)
-	if _, err := w.sweep(t.Context()); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "task 1") || !strings.Contains(err.Error(), "another task") {
+	if _, err := w.sweep(t.Context()); !errors.Is(err, task.ErrGone) || !strings.Contains(err.Error(), "task 1") || !strings.Contains(err.Error(), "another task") {
 		t.Errorf("another task: %v", err)
 	}
 }

@@ -52,8 +52,8 @@ func TestWaitForSome(t *testing.T) {
 	if p, err := m.Wait(t.Context(), []int64{}, func(Progress) { t.Error("told of no task") }); err != nil || p.Total != 0 {
 		t.Errorf("no ids: %+v, %v, want no waiting", p, err)
 	}
-	if _, err := m.Wait(t.Context(), []int64{1, 99}, nil); !errors.Is(err, ErrNotFound) {
-		t.Errorf("unknown id: %v, want ErrNotFound", err)
+	if _, err := m.Wait(t.Context(), []int64{1, 99}, nil); !errors.Is(err, task.ErrNoTask) {
+		t.Errorf("unknown id: %v, want task.ErrNoTask", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := m.Wait(ctx, []int64{1, 2, 2}, func(Progress) { cancel() })
@@ -93,8 +93,8 @@ func TestWaitSaysWhatEndedIt(t *testing.T) {
 			}
 		}
 	}
-	if _, err := m.Wait(t.Context(), []int64{99}, nil); !errors.Is(err, ErrNotFound) {
-		t.Errorf("%v, want %v", err, ErrNotFound)
+	if _, err := m.Wait(t.Context(), []int64{99}, nil); !errors.Is(err, task.ErrNoTask) {
+		t.Errorf("%v, want %v", err, task.ErrNoTask)
 	}
 }
 
@@ -109,19 +109,19 @@ func TestReading(t *testing.T) {
 		}
 		return worktest.Echo(c)
 	})
-	task, err := m.Task(t.Context(), 1)
+	found, err := m.Task(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rounds := task.Rounds
+	rounds := found.Rounds
 	if len(rounds) != 2 || rounds[0].Error != "it broke\n" || rounds[1].Output != "in\n" || rounds[0].Worker != "w" {
 		t.Errorf("rounds %+v", rounds)
 	}
-	if task.Output() != "in\n" || task.Last().Number != 1 || task.Fails != 1 || rounds[0].Stamps["failure"].IsZero() {
-		t.Errorf("task %+v", task)
+	if found.Output() != "in\n" || found.Last().Number != 1 || found.Fails != 1 || rounds[0].Stamps["failure"].IsZero() {
+		t.Errorf("task %+v", found)
 	}
-	if _, err := m.Task(t.Context(), 9); !errors.Is(err, ErrNotFound) {
-		t.Errorf("task 9: %v, want ErrNotFound", err)
+	if _, err := m.Task(t.Context(), 9); !errors.Is(err, task.ErrNoTask) {
+		t.Errorf("task 9: %v, want task.ErrNoTask", err)
 	}
 	if both, err := m.Tasks(t.Context(), 9, 2); err != nil || both[0] != nil || both[1].ID != 2 {
 		t.Errorf("tasks 9 and 2: %v, %v", both, err)

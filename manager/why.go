@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -27,7 +26,7 @@ type Remedy = why.Remedy
 // Why says why a task is where it is: why it has not been claimed, and what
 // would make it claimable; how its round goes; or by which rule it ended. The
 // readings it is made from are not made at one moment. The error matches
-// [ErrNotFound] if there is no such task, [ErrDamaged] if its record is spoilt.
+// [task.ErrNoTask] if there is no such task, [task.ErrDamaged] if its record is spoilt.
 func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 	t, err := m.store.Task(ctx, id)
 	if err != nil {
@@ -51,7 +50,7 @@ func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 }
 
 // WhyQueue says what keeps the tasks of a queue from being claimed, how many
-// wait, and which live workers may take from it. The error matches [ErrNoQueue]
+// wait, and which live workers may take from it. The error matches [task.ErrNoQueue]
 // if there is no queue of that name.
 func (m *Manager) WhyQueue(ctx context.Context, name string) (Explanation, error) {
 	if _, err := m.store.Queue(ctx, name); err != nil {
@@ -115,7 +114,7 @@ func (m *Manager) situatePlan(ctx context.Context, s *why.Situation) error {
 	}
 	p, err := m.store.Plan(ctx, s.Record.Plan)
 	switch {
-	case errors.Is(err, conn.ErrNoPlan):
+	case errors.Is(err, task.ErrNoPlan):
 		p = &task.Plan{State: "not there"}
 	case err != nil:
 		return err

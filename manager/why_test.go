@@ -86,13 +86,13 @@ func TestWhyRefuses(t *testing.T) {
 	m := newManager(t, ns)
 	id := mustOpen(t, m, 1, spec())[0]
 	srv.Do(t, "HSET", ns+":task:1", "state", "nonsense")
-	if _, err := m.Why(t.Context(), id); !errors.Is(err, ErrDamaged) {
+	if _, err := m.Why(t.Context(), id); !errors.Is(err, task.ErrDamaged) {
 		t.Errorf("a damaged task: %v", err)
 	}
-	if _, err := m.Why(t.Context(), 99); !errors.Is(err, ErrNotFound) {
+	if _, err := m.Why(t.Context(), 99); !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("no task: %v", err)
 	}
-	if _, err := m.WhyQueue(t.Context(), "none"); !errors.Is(err, ErrNoQueue) {
+	if _, err := m.WhyQueue(t.Context(), "none"); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("no queue: %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func TestWorkers(t *testing.T) {
 	}
 	_, err1 := m.Worker(t.Context(), "nobody")
 	_, err2 := m.CommandWorker(t.Context(), "nobody", task.CommandDrain)
-	if !errors.Is(err1, ErrNoWorker) || !errors.Is(err2, ErrNoWorker) {
+	if !errors.Is(err1, task.ErrNoWorker) || !errors.Is(err2, task.ErrNoWorker) {
 		t.Errorf("unknown: %v, %v", err1, err2)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -123,7 +122,7 @@ func TestAddLater(t *testing.T) {
 	checkResult(t, p, met, "b+a")
 	checkResult(t, p, both, "c+a+g")
 	late := p.Add(spec("echo", "late"), first)
-	if err := p.Send(t.Context()); !errors.Is(err, manager.ErrPlanState) || late.ID() != 0 {
+	if err := p.Send(t.Context()); !errors.Is(err, task.ErrPlanState) || late.ID() != 0 {
 		t.Errorf("%v, task %d", err, late.ID())
 	}
 	if _, err := p.Result(t.Context(), late); !errors.Is(err, plan.ErrNotSent) {

@@ -56,7 +56,7 @@ func New(ctx context.Context, m *manager.Manager, name string, opts ...Option) (
 }
 
 // Load finds the plan with that id, to add to it or to wait for it. The error
-// matches [manager.ErrNoPlan].
+// matches [task.ErrNoPlan].
 func Load(ctx context.Context, m *manager.Manager, id int64, opts ...Option) (*Plan, error) {
 	if _, err := m.Plan(ctx, id); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func Failure(dep Dep) Dep { return edge{dep, task.NeedsFailure} }
 // Send adds to the plan what [Plan.Add] has gathered. After an error nothing is
 // lost: called again, it goes on where it was, unless a task cannot be, which is
 // a *[TaskError]: then nothing more is ever sent. The error matches
-// [manager.ErrPlanState] if the plan is over.
+// [task.ErrPlanState] if the plan is over.
 func (p *Plan) Send(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

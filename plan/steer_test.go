@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -65,7 +64,7 @@ func TestHoldAndResume(t *testing.T) {
 	if held, err = s.Task(t.Context(), open.ID()); err != nil || held.Hold != "" {
 		t.Errorf("held because of %q, %v", held.Hold, err)
 	}
-	if err := p.Resume(t.Context()); !errors.Is(err, manager.ErrPlanState) {
+	if err := p.Resume(t.Context()); !errors.Is(err, task.ErrPlanState) {
 		t.Error(err)
 	}
 }
@@ -118,10 +117,10 @@ func TestCancelPlan(t *testing.T) {
 		t.Errorf("cancelled because of %q, %v", held.CancelReason, err)
 	}
 	p.Add(spec("echo", "late"))
-	if err := p.Ready(t.Context()); !errors.Is(err, manager.ErrPlanState) {
+	if err := p.Ready(t.Context()); !errors.Is(err, task.ErrPlanState) {
 		t.Error(err)
 	}
-	if _, err := p.Retry(t.Context()); !errors.Is(err, manager.ErrPlanState) {
+	if _, err := p.Retry(t.Context()); !errors.Is(err, task.ErrPlanState) {
 		t.Error(err)
 	}
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // walking is what the walk over the tasks asks of the store.
@@ -83,7 +83,7 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 			repaired = time.Now()
 			err = k.repair(ctx)
 		}
-		if !errors.Is(err, conn.ErrUnreachable) { // the passes say that
+		if !errors.Is(err, task.ErrUnreachable) { // the passes say that
 			note(ctx, k.redis, err)
 		}
 		select {

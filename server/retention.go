@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // purging is what retention asks of the store, with its copies.
@@ -87,7 +88,7 @@ func (s *Server) retire(ctx context.Context, _ chan struct{}) {
 	for ctx.Err() == nil {
 		more, err := r.pass(ctx)
 		r.copies.tend(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, conn.ErrUnreachable) && !errors.Is(err, errCopies) && err.Error() != r.said {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, task.ErrUnreachable) && !errors.Is(err, errCopies) && err.Error() != r.said {
 			r.said = err.Error()
 			r.log.Error("archived tasks could not be removed", "error", err)
 		}

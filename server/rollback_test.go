@@ -35,7 +35,7 @@ func openSoon(t *testing.T, st *store.Store, n int) (ids []int64) {
 	}
 	wait.Eventually(t, 30*time.Second, func() bool {
 		var err error
-		if ids, err = st.Open(t.Context(), req); err != nil && !errors.Is(err, conn.ErrUnreachable) {
+		if ids, err = st.Open(t.Context(), req); err != nil && !errors.Is(err, task.ErrUnreachable) {
 			t.Fatal(err)
 		}
 		return err == nil

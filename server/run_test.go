@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -132,12 +131,12 @@ func TestStartRefusals(t *testing.T) {
 		want error
 		says string
 	}{
-		"policy":    {dial(t, storetest.Where(evicting), "n"), conn.ErrUnfit, "noeviction"},
-		"password":  {dial(t, wrong, "n"), conn.ErrUnreachable, "[redis] password"},
-		"database":  {dial(t, nodb, "n"), conn.ErrUnreachable, "[redis] db = 99"},
-		"unreached": {dial(t, nobody, "n"), conn.ErrUnreachable, "127.0.0.1:1"},
-		"newer":     {newer.Store, conn.ErrProtocol, "upgrade"},
-		"older":     {older.Store, conn.ErrProtocol, "finish and export"},
+		"policy":    {dial(t, storetest.Where(evicting), "n"), task.ErrUnfit, "noeviction"},
+		"password":  {dial(t, wrong, "n"), task.ErrUnreachable, "[redis] password"},
+		"database":  {dial(t, nodb, "n"), task.ErrUnreachable, "[redis] db = 99"},
+		"unreached": {dial(t, nobody, "n"), task.ErrUnreachable, "127.0.0.1:1"},
+		"newer":     {newer.Store, task.ErrProtocol, "upgrade"},
+		"older":     {older.Store, task.ErrProtocol, "finish and export"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // settling is what settling asks of the store.
@@ -210,7 +210,7 @@ func (s *Server) apply(ctx context.Context, commits []tasks.Commit) (moved, gone
 			s.logMove(ctx, m)
 		case o.Result == statemachine.Repeated:
 			gone++
-		case errors.Is(o.Err, conn.ErrDamaged):
+		case errors.Is(o.Err, task.ErrDamaged):
 			s.suspects.add(o.ID)
 		case o.Err != nil:
 			s.log.Debug("could not move task", "error", o.Err, "task", o.ID, "from", string(m.From), "to", string(m.To))

@@ -19,7 +19,7 @@ import (
 // Each call may be sent twice, after an answer that was lost, and is then answered
 // as if it was sent once: a registration is known by its Identity, a claim by its
 // Request, a report by its round and claim id. Calls come from many goroutines. Texts
-// of tasks and of commits may hold any bytes. An error matches [ErrUnreachable] if the
+// of tasks and of commits may hold any bytes. An error matches [task.ErrUnreachable] if the
 // same call may succeed later.
 type Backend interface {
 	Sessions
@@ -88,12 +88,8 @@ var (
 	ErrNameTaken = conn.ErrNameTaken
 	// ErrLeaseLost means that the session is over.
 	ErrLeaseLost = conn.ErrLeaseLost
-	// ErrUnreachable means that the site does not answer, or cannot serve now.
-	ErrUnreachable = conn.ErrUnreachable
-	// ErrAway means that it does not answer anybody; it comes with ErrUnreachable.
+	// ErrAway means that it does not answer anybody; it comes with task.ErrUnreachable.
 	ErrAway = conn.ErrAway
-	// ErrDamaged means that the record of a task does not hold what it must.
-	ErrDamaged = conn.ErrDamaged
 )
 
 // What a worker says when it registers and renews, and the answers.

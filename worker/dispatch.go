@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // dispatch claims tasks for the idle slots until ctx ends.
@@ -87,7 +88,7 @@ func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (ClaimR
 func (w *Worker) sayClaimed(reply *ClaimReply) {
 	w.claiming.answered()
 	for _, id := range reply.Damaged {
-		w.log.Error(fmt.Sprintf("could not claim task %d", id), "task", id, "error", ErrDamaged)
+		w.log.Error(fmt.Sprintf("could not claim task %d", id), "task", id, "error", task.ErrDamaged)
 	}
 }
 

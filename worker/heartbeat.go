@@ -34,7 +34,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 	session, _, _ := w.lease.now()
 	interval := w.lease.interval()
 	sent := shim.Now()
-	limit, cancel := context.WithTimeoutCause(ctx, interval, ErrUnreachable)
+	limit, cancel := context.WithTimeoutCause(ctx, interval, task.ErrUnreachable)
 	defer cancel()
 	r, err := w.opts.Backend.Renew(limit, session, w.heartbeat())
 	switch {

@@ -9,7 +9,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -62,7 +61,7 @@ func TestStartNeedsRedis(t *testing.T) {
 	}
 	defer func() { _ = nowhere.Close() }()
 	evicting := storetest.On(t, redistest.Start(t, redistest.WithConfig("maxmemory-policy", "allkeys-lru")))
-	for want, st := range map[error]*store.Store{conn.ErrUnreachable: nowhere, conn.ErrUnfit: evicting.Store} {
+	for want, st := range map[error]*store.Store{task.ErrUnreachable: nowhere, task.ErrUnfit: evicting.Store} {
 		w, err := assemble(s.options(t, st))
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // report tells Redis how the round ended, until Redis has recorded or refused
@@ -42,7 +43,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 				r.worker.unspool(r.spoolName())
 			}
 			return r.reported(ctx, &commit, l.outcome.Err), next
-		case ctx.Err() == nil && !cut && !errors.Is(err, ErrUnreachable):
+		case ctx.Err() == nil && !cut && !errors.Is(err, task.ErrUnreachable):
 			cut = true
 			r.shorten(&commit, end, err)
 			continue
@@ -313,7 +314,7 @@ func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 		switch {
 		case err == nil:
 			l.outcome = outcomes[i]
-		case len(batch) > 1 && ctx.Err() == nil && !errors.Is(err, ErrUnreachable):
+		case len(batch) > 1 && ctx.Err() == nil && !errors.Is(err, task.ErrUnreachable):
 			l.outcome, l.err = o.worker.move(ctx, l.commit)
 		default:
 			l.err = err

@@ -321,7 +321,7 @@ func readSpooled(e *spool.Entry) (order Commit, err error) {
 func (w *Worker) deliver(ctx context.Context, name string, order Commit) error {
 	outcome, err := w.applySpooled(ctx, order)
 	switch {
-	case errors.Is(err, ErrUnreachable), err != nil && ctx.Err() != nil:
+	case errors.Is(err, task.ErrUnreachable), err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
 		w.log.Error("redis does not take a result from the spool; leaving it there", "error", err, "task", order.ID)

@@ -199,7 +199,7 @@ func (w *Worker) leave() {
 		switch {
 		case err == nil:
 			return
-		case ctx.Err() != nil, !errors.Is(err, ErrUnreachable):
+		case ctx.Err() != nil, !errors.Is(err, task.ErrUnreachable):
 			w.log.Warn("could not leave the registry; the server will find the worker gone", "error", err)
 			return
 		}
@@ -236,7 +236,7 @@ func (l lane) ask(ctx context.Context, question func() error) error {
 			l.answered()
 			return nil
 		}
-		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
+		if ctx.Err() != nil || !errors.Is(err, task.ErrUnreachable) {
 			return err
 		}
 		timing.Pause(ctx, l.failed(err))
@@ -245,7 +245,7 @@ func (l lane) ask(ctx context.Context, question func() error) error {
 
 // failed returns the pause before the next attempt.
 func (l lane) failed(err error) time.Duration {
-	if errors.Is(err, ErrUnreachable) {
+	if errors.Is(err, task.ErrUnreachable) {
 		return l.all.Failed(err)
 	}
 	return l.own.Failed(err)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 func main() {
@@ -98,7 +99,7 @@ func prepare(ctx context.Context, m *manager.Manager, o options) error {
 		return nil // a plan has tasks of its own
 	}
 	first, err := m.Task(ctx, 1)
-	if errors.Is(err, manager.ErrNotFound) {
+	if errors.Is(err, task.ErrNoTask) {
 		return nil
 	}
 	if err != nil {

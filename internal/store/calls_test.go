@@ -367,7 +367,7 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	eachCall(t, func(t *testing.T, call func(context.Context, *store.Store) error) {
 		t.Helper()
-		if err := call(ctx, sp.Store); !errors.Is(err, context.Canceled) || errors.Is(err, conn.ErrUnreachable) {
+		if err := call(ctx, sp.Store); !errors.Is(err, context.Canceled) || errors.Is(err, task.ErrUnreachable) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -402,7 +402,7 @@ func TestUnreachable(t *testing.T) {
 	st := far.Dial(t, conn.WithRetries(-1))
 	eachCall(t, func(t *testing.T, call func(context.Context, *store.Store) error) {
 		t.Helper()
-		if err := call(t.Context(), st); !errors.Is(err, conn.ErrUnreachable) {
+		if err := call(t.Context(), st); !errors.Is(err, task.ErrUnreachable) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -422,7 +422,7 @@ func TestHangs(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := far.Store.LastID(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, conn.ErrUnreachable) {
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}
 	await.Within(t, "a call with a deadline of 0.1 s", began, time.Now(), time.Second)
@@ -441,7 +441,7 @@ func TestScriptsAreLost(t *testing.T) {
 			continue // it needs no script, and asks what the user of the test may not
 		}
 		forget()
-		if err := call(t.Context(), sp.Store); err != nil && !refused(err) && !errors.Is(err, conn.ErrNotFound) && !errors.Is(err, conn.ErrNoPlan) {
+		if err := call(t.Context(), sp.Store); err != nil && !refused(err) && !errors.Is(err, task.ErrNoTask) && !errors.Is(err, task.ErrNoPlan) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -458,5 +458,5 @@ func TestScriptsAreLost(t *testing.T) {
 // refused reports whether err says that a task was not where the call expected
 // it, rather than that the call failed.
 func refused(err error) bool {
-	return errors.Is(err, conn.ErrNoQueue) || errors.Is(err, conn.ErrLeaseLost) || errors.Is(err, conn.ErrHandlingLost) || errors.Is(err, conn.ErrNoWorker) || errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, conn.ErrDamaged)
+	return errors.Is(err, task.ErrNoQueue) || errors.Is(err, conn.ErrLeaseLost) || errors.Is(err, conn.ErrHandlingLost) || errors.Is(err, task.ErrNoWorker) || errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, task.ErrDamaged)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The deadline of a caller is its own: where it comes before an answer, that says nothing about Redis. Where Redis
@@ -44,7 +44,7 @@ func TestDeadlineOfCaller(t *testing.T) {
 			err := call(ctx)
 			cancel()
 			own := of == "caller"
-			if own && !errors.Is(err, context.DeadlineExceeded) || own == errors.Is(err, conn.ErrUnreachable) {
+			if own && !errors.Is(err, context.DeadlineExceeded) || own == errors.Is(err, task.ErrUnreachable) {
 				t.Errorf("%s, deadline of %s: %v", name, of, err)
 			}
 		}

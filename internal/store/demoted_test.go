@@ -8,10 +8,10 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A master that has become a replica still answers scripts that write nothing. That
@@ -36,7 +36,7 @@ func TestDemotedMaster(t *testing.T) {
 	}
 	demoted.Do(t, "REPLICAOF", host, port)
 	_, err = st.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Max: 1, Incarnation: 77}) // of no session
-	if !errors.Is(err, conn.ErrUnreachable) {
+	if !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("error %v, want one that is temporary", err)
 	}
 }

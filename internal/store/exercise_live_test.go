@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -221,7 +220,7 @@ func exerciseFollow(t *testing.T, sp *storetest.Space) {
 	if got := sp.Renew(t, w).Followed; len(got) != 0 || sp.Raw.Exists(t.Context(), sp.Key("follow")).Val() != 0 {
 		t.Errorf("followed %v after the end", got)
 	}
-	if err := sp.Store.Follow(t.Context(), 9, time.Second, true); !errors.Is(err, conn.ErrNotFound) {
+	if err := sp.Store.Follow(t.Context(), 9, time.Second, true); !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("follow what is not there: %v", err)
 	}
 	if err := sp.Store.Follow(t.Context(), 1, 0, true); err == nil {

@@ -154,7 +154,7 @@ func exerciseHeldElsewhere(t *testing.T, sp *storetest.Space) {
 	sp.Raw.RPush(ctx, sp.Key("held:x"), "damage")
 	sp.SetClock(t, noon.Add(16*second))
 	l := allLost(t, sp)
-	if len(l.Workers) != 2 || len(l.Workers[0].Tasks) != 0 || l.Workers[0].Err != nil || !errors.Is(l.Workers[1].Err, conn.ErrDamaged) {
+	if len(l.Workers) != 2 || len(l.Workers[0].Tasks) != 0 || l.Workers[0].Err != nil || !errors.Is(l.Workers[1].Err, task.ErrDamaged) {
 		t.Errorf("lost %+v", l)
 	}
 	if l = allLost(t, sp); len(l.Workers) != 1 || l.Workers[0].Name != "x" || sp.Raw.Exists(ctx, sp.Key("held:w")).Val() != 0 {

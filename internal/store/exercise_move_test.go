@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -61,7 +60,7 @@ func exerciseIllegalMove(t *testing.T, sp *storetest.Space) {
 	missing.ID = 99
 	out := applyAll(t, sp, tasks.Commit{Move: move, Writer: "s"}, tasks.Commit{Move: other, Writer: "s"}, tasks.Commit{Move: missing, Writer: "s"})
 	if !errors.Is(out[0].Err, statemachine.ErrConflict) || !errors.Is(out[1].Err, statemachine.ErrConflict) ||
-		!errors.Is(out[2].Err, conn.ErrDamaged) {
+		!errors.Is(out[2].Err, task.ErrDamaged) {
 		t.Errorf("outcomes %+v", out)
 	}
 	if after := sp.Task(t, 1).Fields; !maps.Equal(before, after) {

@@ -166,7 +166,7 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 // Disbatch: registration and heartbeat object; orders of an operator.
 func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	if _, err := sp.Store.CommandWorker(t.Context(), "w", task.CommandDrain); !errors.Is(err, conn.ErrNoWorker) {
+	if _, err := sp.Store.CommandWorker(t.Context(), "w", task.CommandDrain); !errors.Is(err, task.ErrNoWorker) {
 		t.Errorf("ordered a worker that is not there: %v", err)
 	}
 	if all, _, err := sp.Store.Workers(t.Context()); len(all) != 0 || err != nil {

@@ -213,10 +213,10 @@ func exerciseDamage(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
 	sp.Raw.Del(t.Context(), sp.Key("task:1"))
 	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "max_fails", "lots")
-	if _, err := sp.Store.Task(t.Context(), 1); !errors.Is(err, conn.ErrNotFound) {
+	if _, err := sp.Store.Task(t.Context(), 1); !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("task 1: %v", err)
 	}
-	if err := sp.Task(t, 2).Err; !errors.Is(err, conn.ErrDamaged) {
+	if err := sp.Task(t, 2).Err; !errors.Is(err, task.ErrDamaged) {
 		t.Errorf("task 2: %v", err)
 	}
 	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(task.Bucket{}), Max: 9})

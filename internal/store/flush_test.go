@@ -72,10 +72,10 @@ func TestClosedWhileFlushed(t *testing.T) {
 		sp.Raw.HSet(t.Context(), sp.Key("meta"), "flushing", fmt.Sprintf("ANOTHER %d", till.Unix()))
 	}
 	flushing(time.Now().Add(time.Hour))
-	if err := open(); !errors.Is(err, conn.ErrUnreachable) || !strings.Contains(err.Error(), "is being flushed") {
+	if err := open(); !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "is being flushed") {
 		t.Errorf("opened: %v", err)
 	}
-	if _, err := sp.Store.Flush(t.Context()); !errors.Is(err, conn.ErrUnreachable) {
+	if _, err := sp.Store.Flush(t.Context()); !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("flushed at the same time: %v", err)
 	}
 	flushing(time.Now().Add(-time.Hour))

@@ -131,7 +131,7 @@ func TestHistoryIsMissed(t *testing.T) {
 	before := dump(t, sp)
 	_, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 	var lost *conn.HistoryError
-	if !errors.Is(err, conn.ErrHistory) || !errors.Is(err, conn.ErrUnreachable) || !errors.As(err, &lost) {
+	if !errors.Is(err, conn.ErrHistory) || !errors.Is(err, task.ErrUnreachable) || !errors.As(err, &lost) {
 		t.Fatalf("error %v, want one of the history, which is temporary", err)
 	}
 	if lost.Seen.Life = ""; lost.Seen != (conn.History{Epoch: 1, Seq: 3, ID: 3}) || lost.Redis.Seq != 1 {

@@ -84,7 +84,7 @@ func TestRetryOf(t *testing.T) {
 	}
 	before := dump(t, sp)
 	_, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), retryOf(99)}})
-	if !errors.Is(err, conn.ErrNotFound) {
+	if !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("error %v", err)
 	}
 	sameDump(t, before, dump(t, sp), "after a request for a task that is not there")
@@ -96,29 +96,29 @@ func TestUnknownQueue(t *testing.T) {
 	sp := storetest.New(t)
 	before := dump(t, sp)
 	_, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), withKey("slip", "k")}})
-	if !errors.Is(err, conn.ErrNoQueue) {
+	if !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("error %v", err)
 	}
 	sameDump(t, before, dump(t, sp), "after a request for a queue that is not there")
 	sp.AddQueue(t, task.NewQueue("slip"))
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("slip")); !errors.Is(err, conn.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("slip")); !errors.Is(err, task.ErrQueueExists) {
 		t.Errorf("added twice: %v", err)
 	}
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(task.DefaultQueue)); !errors.Is(err, conn.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(task.DefaultQueue)); !errors.Is(err, task.ErrQueueExists) {
 		t.Errorf("added the default queue: %v", err)
 	}
 	openAll(t, sp, withKey("slip", "k"))
-	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, conn.ErrQueueInUse) {
+	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, task.ErrQueueInUse) {
 		t.Errorf("removed with a task in it: %v", err)
 	}
 	must(t, sp, 1, statemachine.Manager, statemachine.Cancel)
 	if err := sp.Store.RemoveQueue(t.Context(), "slip"); err != nil {
 		t.Error(err)
 	}
-	if _, err := sp.Store.Queue(t.Context(), "slip"); !errors.Is(err, conn.ErrNoQueue) {
+	if _, err := sp.Store.Queue(t.Context(), "slip"); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("a removed queue: %v", err)
 	}
-	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, conn.ErrNoQueue) {
+	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("removed twice: %v", err)
 	}
 }

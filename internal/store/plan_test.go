@@ -65,7 +65,7 @@ func TestPlanIsReleased(t *testing.T) {
 	if err != nil || p.State != task.PlanCompleted || p.Total != 4 || p.Left != 0 || p.Ended[statemachine.Succeeded] != 4 || p.Over.IsZero() {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "late", Specs: []task.Definition{storetest.Spec()}, Plan: plan}); !errors.Is(err, conn.ErrPlanState) {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "late", Specs: []task.Definition{storetest.Spec()}, Plan: plan}); !errors.Is(err, task.ErrPlanState) {
 		t.Errorf("added to a completed plan: %v", err)
 	}
 }
@@ -334,7 +334,7 @@ func TestPlanGrows(t *testing.T) {
 	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "x", Specs: []task.Definition{spec}}); err == nil {
 		t.Error("a task of no plan needs another one")
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "y", Plan: 99, Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, conn.ErrNoPlan) {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "y", Plan: 99, Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, task.ErrNoPlan) {
 		t.Errorf("opened in a plan that is not there: %v", err)
 	}
 }

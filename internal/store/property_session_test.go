@@ -209,7 +209,7 @@ func (w *twins) checkSessions(rt *rapid.T) {
 			rt.Fatalf("lease of %s at %s (%v), the model: %s (%v)", name, beat, listed, want, s.listed)
 		}
 		info, _, err := w.sp.Store.Worker(w.t.Context(), name)
-		if errors.Is(err, conn.ErrNoWorker) && s.incarnation == 0 {
+		if errors.Is(err, task.ErrNoWorker) && s.incarnation == 0 {
 			continue
 		}
 		if err != nil || info.Incarnation != s.incarnation || info.State != s.state || !slices.Equal(info.Tasks, w.holding(name)) {

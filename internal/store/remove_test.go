@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -36,7 +35,7 @@ func TestRemoveQueueInUse(t *testing.T) {
 			q.Threads = task.AtMost(1)
 			sp.AddQueue(t, q)
 			prepare(t, sp)
-			if err := sp.Store.RemoveQueue(t.Context(), "lic"); !errors.Is(err, conn.ErrQueueInUse) {
+			if err := sp.Store.RemoveQueue(t.Context(), "lic"); !errors.Is(err, task.ErrQueueInUse) {
 				t.Errorf("removed: %v", err)
 			}
 			if info, err := sp.Store.Queue(t.Context(), "lic"); err != nil || info.Threads != task.AtMost(1) {
@@ -107,15 +106,15 @@ func TestRemoveNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	sp.Open(t, storetest.Spec(), storetest.Spec())
-	task := newIdler(t, sp, "v", "n").claim()
+	held := newIdler(t, sp, "v", "n").claim()
 	refused := func(what string) {
 		t.Helper()
-		if err := sp.Store.RemoveNode(t.Context(), "n"); !errors.Is(err, conn.ErrNodeInUse) {
+		if err := sp.Store.RemoveNode(t.Context(), "n"); !errors.Is(err, task.ErrNodeInUse) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	refused("a round and a lease")
-	sp.Report(t, task, "", "")
+	sp.Report(t, held, "", "")
 	refused("a lease")
 	if err := sp.Store.Leave(t.Context(), s.Session); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -46,10 +45,10 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	if n, err := sp.Store.PurgedCount(t.Context()); err != nil || !maps.Equal(n, map[statemachine.State]int64{statemachine.Succeeded: 3}) {
 		t.Errorf("counted: %v, %v", n, err)
 	}
-	if _, err := sp.Store.Task(t.Context(), 2); !errors.Is(err, conn.ErrPurged) || !errors.Is(err, conn.ErrNotFound) {
+	if _, err := sp.Store.Task(t.Context(), 2); !errors.Is(err, task.ErrPurged) || !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("reading a task that is gone: %v", err)
 	}
-	if _, err := sp.Store.Task(t.Context(), 4); errors.Is(err, conn.ErrPurged) || !errors.Is(err, conn.ErrNotFound) {
+	if _, err := sp.Store.Task(t.Context(), 4); errors.Is(err, task.ErrPurged) || !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("reading a task that never was: %v", err)
 	}
 	if id := archive(t, sp); id != 4 {
@@ -121,7 +120,7 @@ func TestPurgeOfAPlan(t *testing.T) {
 		t.Errorf("plan with a task that is gone: %+v, %v", sum, err)
 	}
 	purge(t, sp, ids[1])
-	if _, err := sp.Store.PlanSum(t.Context(), plan); !errors.Is(err, conn.ErrNoPlan) {
+	if _, err := sp.Store.PlanSum(t.Context(), plan); !errors.Is(err, task.ErrNoPlan) {
 		t.Errorf("plan without tasks: %v", err)
 	}
 	for key := range dump(t, sp) {

@@ -78,7 +78,7 @@ func TestAway(t *testing.T) {
 	}
 	for _, outlast := range []bool{true, false} {
 		_, err := st.Renew(t.Context(), fleet.Session{Name: "w"}, fleet.Heartbeat{Outlast: outlast})
-		if !errors.Is(err, conn.ErrUnreachable) || errors.Is(err, conn.ErrAway) != outlast || strings.Contains(err.Error(), "away") {
+		if !errors.Is(err, task.ErrUnreachable) || errors.Is(err, conn.ErrAway) != outlast || strings.Contains(err.Error(), "away") {
 			t.Errorf("renewed by a worker that asks (%v): %v", outlast, err)
 		}
 	}
@@ -95,12 +95,12 @@ func TestNotAway(t *testing.T) {
 	proxy.Down()
 	st := far.Dial(t, conn.WithRetries(-1))
 	_, err := st.LastID(t.Context())
-	if !errors.Is(err, conn.ErrUnreachable) || st.Away(t.Context(), err) {
+	if !errors.Is(err, task.ErrUnreachable) || st.Away(t.Context(), err) {
 		t.Errorf("away after %v", err)
 	}
 	elsewhere := *far
 	elsewhere.Where.SentinelMaster, elsewhere.Where.SentinelAddrs = "m", []string{"127.0.0.1:1"}
-	if elsewhere.Dial(t).Away(t.Context(), conn.ErrUnreachable) {
+	if elsewhere.Dial(t).Away(t.Context(), task.ErrUnreachable) {
 		t.Error("away, but a Sentinel may have chosen another")
 	}
 }

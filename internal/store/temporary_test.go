@@ -66,7 +66,7 @@ func TestTemporaryAnswers(t *testing.T) {
 			_, script := st.Register(t.Context(), storetest.Registration("w"))
 			_, transaction := st.Count(t.Context())
 			for what, err := range map[string]error{"plain": plain, "script": script, "transaction": transaction} {
-				if err == nil || errors.Is(err, conn.ErrUnreachable) != (a.remedy != "") {
+				if err == nil || errors.Is(err, task.ErrUnreachable) != (a.remedy != "") {
 					t.Errorf("%s: error %v; matches ErrUnreachable: %v", what, err, a.remedy == "")
 				}
 			}
@@ -198,7 +198,7 @@ func TestHindered(t *testing.T) {
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.bad).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := open(); !errors.Is(err, conn.ErrUnreachable) {
+			if err := open(); !errors.Is(err, task.ErrUnreachable) {
 				t.Errorf("with %s %s: %v", c.setting, c.bad, err)
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.good).Err(); err != nil {
@@ -215,10 +215,10 @@ func TestHindered(t *testing.T) {
 func TestMovedSlot(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"MOVED 7345 127.0.0.1:33307", "ASK 7345 127.0.0.1:33307"} {
-		if err := store.Failed(config.Redis{ClusterAddrs: []string{"127.0.0.1:1"}}, answer); !errors.Is(err, conn.ErrUnreachable) {
+		if err := store.Failed(config.Redis{ClusterAddrs: []string{"127.0.0.1:1"}}, answer); !errors.Is(err, task.ErrUnreachable) {
 			t.Errorf("of a cluster: %v", err)
 		}
-		if err := store.Failed(config.Redis{Host: "localhost"}, answer); errors.Is(err, conn.ErrUnreachable) {
+		if err := store.Failed(config.Redis{Host: "localhost"}, answer); errors.Is(err, task.ErrUnreachable) {
 			t.Errorf("of a single Redis: %v", err)
 		}
 	}

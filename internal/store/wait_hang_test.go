@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestWaitEnds: Redis is frozen, or the way to it, while a command waits in it, and
@@ -27,7 +28,7 @@ func TestWaitEnds(t *testing.T) {
 		_, err := st.WaitServer(t.Context(), time.Second)
 		ended <- err
 	}()
-	if err := await.Receive(t, 10*time.Second, ended, "it waits for ever"); !errors.Is(err, conn.ErrUnreachable) {
+	if err := await.Receive(t, 10*time.Second, ended, "it waits for ever"); !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestLongWrongType: Redis does not undo a script that fails in the middle. With
@@ -59,7 +59,7 @@ func (l *loss) spoil(t *testing.T, script string) {
 		if err == nil && strings.HasPrefix(key, "task:") && sp.Raw.Exists(t.Context(), sp.Key("claim:w")).Val() == 1 {
 			continue // a claim leaves a damaged task out and takes the others
 		}
-		if script == "move" && errors.Is(err, conn.ErrDamaged) { // a server is told of the task
+		if script == "move" && errors.Is(err, task.ErrDamaged) { // a server is told of the task
 			delete(before, "due")
 			delete(after, "due")
 			delete(before, "wake_server")
@@ -78,7 +78,7 @@ func (l *loss) spoil(t *testing.T, script string) {
 		}
 		refused++
 		sameDump(t, before, after, "with "+key+" spoiled, error "+errText(err))
-		if err != nil && strings.Contains(err.Error(), sp.Namespace) && !errors.Is(err, conn.ErrDamaged) {
+		if err != nil && strings.Contains(err.Error(), sp.Namespace) && !errors.Is(err, task.ErrDamaged) {
 			t.Errorf("the error echoes keys: %v", err)
 		}
 	}

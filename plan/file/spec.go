@@ -68,7 +68,7 @@ func (p *Plan) At(t *Task, err error) *Error {
 	name := ""
 	if field, ok := errors.AsType[*statemachine.FieldError](err); ok {
 		name = field.Field
-	} else if errors.Is(err, manager.ErrNoQueue) {
+	} else if errors.Is(err, task.ErrNoQueue) {
 		name = "queue"
 	}
 	for i := range t.Fields {

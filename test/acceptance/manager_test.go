@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -104,7 +103,7 @@ func TestFlushOfOneNamespace(t *testing.T) {
 	if code != 0 || !strings.Contains(out, a.Namespace) {
 		t.Fatalf("flush ended with %d: %s%s", code, out, stderr)
 	}
-	if _, err := a.Store.Task(t.Context(), 1); !errors.Is(err, conn.ErrNotFound) {
+	if _, err := a.Store.Task(t.Context(), 1); !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("task 1 of the flushed namespace: %v", err)
 	}
 	for _, key := range foreign {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // examine looks at what is left when all is over, and reports what should not be.
@@ -77,20 +77,20 @@ func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*tasks.TaskHe
 	r.Tasks = len(opened)
 	tasks := make([]*tasks.TaskHeader, 0, len(opened))
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
-		task, err := tr.Store.Task(t.Context(), id)
+		found, err := tr.Store.Task(t.Context(), id)
 		switch {
-		case errors.Is(err, conn.ErrNotFound):
+		case errors.Is(err, task.ErrNoTask):
 			tr.missing(id)
 			continue
 		case err != nil:
 			t.Fatal(err)
-		case task.Err != nil:
-			r.violate(record, "task %d: %v", id, task.Err)
+		case found.Err != nil:
+			r.violate(record, "task %d: %v", id, found.Err)
 			continue
 		}
-		tasks = append(tasks, task)
-		tr.checkTask(task, opened[id])
-		tr.checkLog(task)
+		tasks = append(tasks, found)
+		tr.checkTask(found, opened[id])
+		tr.checkLog(found)
 	}
 	if r.Losses == 0 && tr.duration >= enough {
 		r.violate(spared, "no task lost its worker: the run has shown nothing of leases")

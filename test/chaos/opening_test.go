@@ -72,7 +72,7 @@ func (o *opener) open(ctx context.Context, s *store.Store, n int) {
 			}
 			return
 		}
-		if !errors.Is(err, conn.ErrUnreachable) || !timing.Pause(ctx, 50*time.Millisecond) {
+		if !errors.Is(err, task.ErrUnreachable) || !timing.Pause(ctx, 50*time.Millisecond) {
 			o.err = fmt.Errorf("open %s: %w", request.Key, err)
 			return
 		}

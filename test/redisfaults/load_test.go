@@ -103,7 +103,7 @@ func (tm *team) open(ctx context.Context, spec task.Spec) (int64, error) {
 		case err == nil:
 			tm.ledger.note(opened.ID)
 			return opened.ID, nil
-		case !errors.Is(err, manager.ErrUnreachable) || ctx.Err() != nil:
+		case !errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil:
 			return 0, err
 		}
 	}

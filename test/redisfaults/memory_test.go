@@ -14,9 +14,9 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // E3: Redis has no memory left. Nothing new is opened, and the error says what to
@@ -40,7 +40,7 @@ func TestMemoryIsFull(t *testing.T) {
 	srv.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	begun := time.Now()
 	_, err := tm.manager.Submit(t.Context(), job("ok", ""))
-	if !errors.Is(err, manager.ErrUnreachable) || !strings.Contains(err.Error(), "OOM ") {
+	if !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "OOM ") {
 		t.Errorf("open: %v", err)
 	}
 	t.Logf("an open is refused after %.1f s: %v", time.Since(begun).Seconds(), err)

@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/ops/cold"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -113,7 +112,7 @@ func (s *session) findTask(ctx context.Context, r *cold.Archive) (*task.Task, er
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("task %d: %w in %s", id, conn.ErrNotFound, strings.Join(r.Dirs, ", "))
+		return nil, fmt.Errorf("task %d: %w in %s", id, task.ErrNoTask, strings.Join(r.Dirs, ", "))
 	}
 	if len(found) > 1 {
 		s.warn("%d tasks had the id %d, because the namespace was flushed; this is the "+

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // page is how many tasks are read, and changed, in one go.
@@ -230,7 +231,7 @@ func (b *bulk) refusals(t *manager.Tally) string {
 }
 
 func (b *bulk) refusal(r *manager.Refusal) string {
-	if errors.Is(r.Err, manager.ErrPurged) {
+	if errors.Is(r.Err, task.ErrPurged) {
 		return r.Err.Error() // it names the task
 	}
 	if !r.WrongState() {

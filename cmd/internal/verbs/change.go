@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The effects of the verb cancel.
@@ -233,7 +234,7 @@ func (c *choice) nothing(ctx context.Context, s *session) error {
 // unknownQueue adds to the error for a queue that is not there which one may have
 // been meant.
 func (s *session) unknownQueue(ctx context.Context, name string, err error) error {
-	if !errors.Is(err, manager.ErrNoQueue) {
+	if !errors.Is(err, task.ErrNoQueue) {
 		return err
 	}
 	queues, listErr := s.manager.Queues(ctx)

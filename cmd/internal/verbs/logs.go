@@ -129,7 +129,7 @@ func (o *output) follow(ctx context.Context, s *session) error {
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: %w", s.cmd.Name(), context.Cause(ctx))
-		case errors.Is(err, manager.ErrNoRound):
+		case errors.Is(err, task.ErrNoRound):
 			return cli.WithCode(cli.ExitUsage, fmt.Errorf("--%w", err))
 		case err != nil:
 			return err

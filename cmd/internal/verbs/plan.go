@@ -65,9 +65,9 @@ func (s *session) readPlan(ctx context.Context, text string) (*task.Plan, error)
 // codes to those about plans.
 func (s *session) noPlan(err error) error {
 	switch {
-	case errors.Is(err, manager.ErrNoPlan):
+	case errors.Is(err, task.ErrNoPlan):
 		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", err, s.command("plan ls")))
-	case errors.Is(err, manager.ErrPlanState):
+	case errors.Is(err, task.ErrPlanState):
 		if is, ok := errors.AsType[*manager.PlanStateError](err); ok && is.State.Terminal() {
 			err = fmt.Errorf("%w; see %s, or submit its file again", err, s.command("plan show %d", is.ID))
 		}

@@ -75,7 +75,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 		Name: p.Name, OnFailure: task.OnFailure(p.OnFailure), RequestKey: key,
 		Contents: manager.Digest(sub.source.specs, sub.source.later),
 	})
-	if errors.Is(err, manager.ErrRequestKey) {
+	if errors.Is(err, task.ErrRequestKey) {
 		return 0, usedFor(key, id)
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 		for i := range specs {
 			err := checkQueue(specs[i].Queue)
 			switch {
-			case errors.Is(err, manager.ErrNoQueue):
+			case errors.Is(err, task.ErrNoQueue):
 				return planfile.Errors{p.At(&tasks[i], err)}
 			case err != nil:
 				return err
@@ -144,7 +144,7 @@ func usedFor(key string, plan int64) error {
 // halfDone says how a plan that was made in part is finished.
 func (sub *planSubmission) halfDone(s *session, id int64, key string, err error) error {
 	if broken, ok := errors.AsType[*manager.SubmissionError](err); ok {
-		if errors.Is(err, manager.ErrRequestKey) {
+		if errors.Is(err, task.ErrRequestKey) {
 			return usedFor(key, id)
 		}
 		err = broken.Err

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -268,7 +267,7 @@ func addQueue(ctx context.Context, s *session) error {
 		return err
 	}
 	q, err := s.manager.AddQueue(ctx, name, set, s.changeOptions()...)
-	if errors.Is(err, manager.ErrQueueExists) {
+	if errors.Is(err, task.ErrQueueExists) {
 		return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
 	}
 	if err != nil {

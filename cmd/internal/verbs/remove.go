@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // removing makes the verb that removes queues or nodes by name. The output calls one a what, read finds it, and the
@@ -89,7 +89,7 @@ func (a *app) queueRm() *cobra.Command {
 
 func removeQueue(ctx context.Context, s *session, name string) error {
 	err := s.manager.RemoveQueue(ctx, name, s.changeOptions()...)
-	if errors.Is(err, manager.ErrQueueInUse) {
+	if errors.Is(err, task.ErrQueueInUse) {
 		return fmt.Errorf("%w; wait for its tasks, or cancel them: %s", err, s.command("cancel --queue %s", name))
 	}
 	return s.unknownQueue(ctx, name, err)
@@ -106,7 +106,7 @@ func (a *app) nodeRm() *cobra.Command {
 
 func removeNode(ctx context.Context, s *session, name string) error {
 	err := s.manager.RemoveNode(ctx, name, s.changeOptions()...)
-	if errors.Is(err, manager.ErrNodeInUse) {
+	if errors.Is(err, task.ErrNodeInUse) {
 		return fmt.Errorf("%w; stop its workers first: %s", err, s.command("worker stop"))
 	}
 	return err

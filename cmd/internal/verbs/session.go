@@ -180,12 +180,10 @@ func withExitCode(err error) error {
 	case errors.Is(err, conn.ErrManagerAlive):
 		return cli.WithCode(cli.ExitUsage,
 			fmt.Errorf("%w; it waits for the outcomes. Stop it first, or add --force", err))
-	case errors.Is(err, conn.ErrUnreachable), errors.Is(err, conn.ErrUnfit), errors.Is(err, conn.ErrProtocol):
+	case errors.Is(err, task.ErrUnreachable), errors.Is(err, task.ErrUnfit), errors.Is(err, task.ErrProtocol):
 		return cli.WithCode(cli.ExitRedis, err)
-	case errors.Is(err, conn.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
-		errors.Is(err, manager.ErrNoWorker), errors.Is(err, manager.ErrNoQueue), errors.Is(err, manager.ErrNoRound),
-		errors.Is(err, manager.ErrNoReplay), errors.Is(err, manager.ErrNeedsResults), errors.As(err, &field),
-		errors.As(err, &filter):
+	case errors.Is(err, task.ErrNotFound), errors.Is(err, task.ErrRequestKey), errors.Is(err, task.ErrNeedsResults),
+		errors.As(err, &field), errors.As(err, &filter):
 		return cli.WithCode(cli.ExitUsage, err)
 	default:
 		return err

@@ -67,7 +67,7 @@ func (s *session) readTask(ctx context.Context) (*task.Task, error) {
 		return nil, err
 	}
 	t, err := s.manager.Task(ctx, id)
-	if errors.Is(err, manager.ErrPurged) {
+	if errors.Is(err, task.ErrPurged) {
 		err = fmt.Errorf("%w; if [server] archive_dir was set, add --archive and that directory", err)
 	}
 	return t, err

@@ -328,7 +328,7 @@ func (sub *submission) halfDone(s *session, opened []task.Opened, total int, err
 		return err
 	}
 	ids, _, _ := idsOf(opened)
-	if errors.Is(err, manager.ErrRequestKey) {
+	if errors.Is(err, task.ErrRequestKey) {
 		how := "no task was opened"
 		if len(ids) > 0 {
 			how = fmt.Sprintf("only %d of %d tasks are there (%s)", len(ids), total, ranges(ids))

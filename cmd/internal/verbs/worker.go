@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -57,7 +56,7 @@ func (s *session) pick(names []string, workers []task.Worker, suits func(*task.W
 func (s *session) workerNamed(name string, workers []task.Worker) (*task.Worker, error) {
 	found, known := search(workers, name, func(w *task.Worker) string { return w.Name })
 	if found == nil {
-		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", manager.ErrNoWorker, name,
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", task.ErrNoWorker, name,
 			meant(name, known, "see "+s.command("worker ls --all"))))
 	}
 	return found, nil

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -168,7 +167,7 @@ func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit 
 			return nil // finish says it; nobody reads what follows
 		}
 		err := o.look(within, s, list)
-		if err != nil && !errors.Is(err, manager.ErrUnreachable) && within.Err() == nil {
+		if err != nil && !errors.Is(err, task.ErrUnreachable) && within.Err() == nil {
 			return err
 		}
 		left := stillBusy(list)

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,7 +55,7 @@ func TestPassword(t *testing.T) {
 			continue
 		}
 		where.Password = "wrong"
-		if err := check(t, where); !errors.Is(err, conn.ErrUnreachable) || !strings.Contains(err.Error(), "password") {
+		if err := check(t, where); !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "password") {
 			t.Errorf("%s, wrong password: %v", name, err)
 		}
 	}

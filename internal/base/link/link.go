@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The pauses between attempts while Redis does not answer: doubled from
@@ -43,7 +43,7 @@ func (l *Link) Failed(err error) time.Duration {
 	switch {
 	case !l.lost.IsZero():
 		l.log.Debug("redis still does not answer", "error", err)
-	case errors.Is(err, conn.ErrUnreachable):
+	case errors.Is(err, task.ErrUnreachable):
 		l.log.Error("lost the connection to redis, trying again", "error", err)
 	default:
 		l.log.Error("redis refuses a command, trying again", "error", err)

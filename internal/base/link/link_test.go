@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The pauses double up to a limit, and start anew after an answer.
@@ -35,7 +35,7 @@ func TestOutageIsSaidOnce(t *testing.T) {
 	l := New(slog.New(slog.NewTextHandler(&out, nil)))
 	l.Answered()
 	for range 3 {
-		l.Failed(fmt.Errorf("claim: %w", conn.ErrUnreachable))
+		l.Failed(fmt.Errorf("claim: %w", task.ErrUnreachable))
 	}
 	l.Answered()
 	l.Failed(errors.New("WRONGTYPE"))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -187,7 +186,7 @@ func TestRedisAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := Verify(t.Context(), s); !errors.Is(err, conn.ErrUnreachable) {
+	if _, err := Verify(t.Context(), s); !errors.Is(err, task.ErrUnreachable) {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
@@ -94,7 +93,7 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 	for look := 1; ; look++ {
 		p := &planAudit{a: a, id: id, tasks: map[int64]*plans.Planned{}, repeats: map[int64]bool{}, names: map[int64]int64{}}
 		err := p.read(ctx)
-		if errors.Is(err, conn.ErrNoPlan) {
+		if errors.Is(err, task.ErrNoPlan) {
 			return nil
 		}
 		if err != nil {
@@ -108,7 +107,7 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining {
 			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", s.Freed, id))
 		}
-		if err := p.steps(ctx); err != nil && !errors.Is(err, conn.ErrNoPlan) {
+		if err := p.steps(ctx); err != nil && !errors.Is(err, task.ErrNoPlan) {
 			return err
 		}
 		return p.again(ctx, p.suspects())

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -226,7 +225,7 @@ func makePlan(ctx context.Context, s *store.Store, n int) error {
 
 // ignorePlan forgives what comes of a plan that ends at another moment each time.
 func ignorePlan(err error) error {
-	if tasks.IsBusy(err) || strings.Contains(err.Error(), conn.ErrPlanState.Error()) {
+	if tasks.IsBusy(err) || strings.Contains(err.Error(), task.ErrPlanState.Error()) {
 		return nil
 	}
 	return err

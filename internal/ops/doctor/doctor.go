@@ -56,12 +56,12 @@ type Facts struct {
 	Places []Place
 }
 
-// Gather reads the facts. The error matches [store.ErrUnreachable] if Redis cannot
+// Gather reads the facts. The error matches [task.ErrUnreachable] if Redis cannot
 // be asked. The store's Check, which refuses some servers, only becomes a fact.
 func Gather(ctx context.Context, st *store.Store, cfg *config.File) (*Facts, error) {
 	f := &Facts{Redis: cfg.Redis, Exposed: cfg.Exposed()}
 	info, err := st.Check(ctx)
-	if errors.Is(err, conn.ErrUnfit) {
+	if errors.Is(err, task.ErrUnfit) {
 		f.Refused, err = err, nil
 	}
 	if err != nil {

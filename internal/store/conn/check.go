@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Protocol is the version of the layout in Redis, "major.minor". A program
@@ -26,10 +27,10 @@ type ServerInfo struct {
 }
 
 // Check talks to Redis and refuses one that TDF cannot trust. It returns a
-// *[SetupError] that matches [ErrUnreachable] (not there, unable to serve now,
-// wrong password, wrong database, no replica under durability=ha), [ErrUnfit] (too
+// *[SetupError] that matches [task.ErrUnreachable] (not there, unable to serve now,
+// wrong password, wrong database, no replica under durability=ha), [task.ErrUnfit] (too
 // old, a memory policy that evicts, not as durable as [redis] durability demands) or
-// [ErrProtocol] (the namespace was written by another major version).
+// [task.ErrProtocol] (the namespace was written by another major version).
 func (s *Conn) Check(ctx context.Context) (ServerInfo, error) {
 	if err := s.Redis.Ping(ctx).Err(); err != nil {
 		return ServerInfo{}, s.connectError(err)
@@ -42,7 +43,7 @@ func (s *Conn) Check(ctx context.Context) (ServerInfo, error) {
 		switch failed := s.Failed("info", err); {
 		case ctx.Err() != nil:
 			return ServerInfo{}, failed
-		case errors.Is(failed, ErrUnreachable):
+		case errors.Is(failed, task.ErrUnreachable):
 			return ServerInfo{}, s.connectError(err)
 		}
 		// An access list may forbid INFO, and an embedded Redis has few sections.
@@ -71,7 +72,7 @@ func (s *Conn) checkProtocol(ctx context.Context) error {
 	}
 	return &SetupError{
 		Setting: "[tdf] namespace", Value: s.namespace,
-		Err:    fmt.Errorf("%w: it was written with protocol %s, this program knows %s", ErrProtocol, Quote(v), Protocol),
+		Err:    fmt.Errorf("%w: it was written with protocol %s, this program knows %s", task.ErrProtocol, Quote(v), Protocol),
 		Remedy: remedy,
 	}
 }
@@ -81,19 +82,19 @@ func (s *Conn) judge(ctx context.Context, info map[string]string) (ServerInfo, e
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		return si, &SetupError{
 			Setting: "maxmemory-policy of " + s.where.String(), Value: policy,
-			Err: fmt.Errorf("%w: it would delete tasks when memory is short", ErrUnfit), Remedy: "set it to noeviction",
+			Err: fmt.Errorf("%w: it would delete tasks when memory is short", task.ErrUnfit), Remedy: "set it to noeviction",
 		}
 	}
 	if olderThan(si.Version, 6, 2) {
 		return si, &SetupError{
 			Setting: "version of " + s.where.String(), Value: si.Version,
-			Err: fmt.Errorf("%w: it is too old", ErrUnfit), Remedy: "use Redis 6.2 or newer",
+			Err: fmt.Errorf("%w: it is too old", task.ErrUnfit), Remedy: "use Redis 6.2 or newer",
 		}
 	}
 	if info["role"] == "slave" {
 		return si, &SetupError{
 			Setting: "[redis] host", Value: s.where.String(),
-			Err: fmt.Errorf("%w: it is a replica", ErrUnfit), Remedy: "name the master, or use sentinel_master",
+			Err: fmt.Errorf("%w: it is a replica", task.ErrUnfit), Remedy: "name the master, or use sentinel_master",
 		}
 	}
 	err := s.judgeDurability(ctx, info, &si)
@@ -107,15 +108,15 @@ func (s *Conn) connectError(err error) error {
 	switch {
 	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"), strings.Contains(text, "without any password"):
 		e.Setting, e.Value = "[redis] password", ""
-		e.Err = fmt.Errorf("%w at %s: the password (or user name) is refused", ErrUnreachable, s.where.String())
+		e.Err = fmt.Errorf("%w at %s: the password (or user name) is refused", task.ErrUnreachable, s.where.String())
 		e.Remedy = "set password (and username), TDF_REDIS_PASSWORD or password_file to what the server expects"
 	case strings.Contains(text, "DB index"):
 		e.Setting, e.Value = "[redis] db", strconv.Itoa(s.where.DB)
-		e.Err = fmt.Errorf("%w: the server has no such database: %w", ErrUnreachable, err)
+		e.Err = fmt.Errorf("%w: the server has no such database: %w", task.ErrUnreachable, err)
 		e.Remedy = "use a smaller number (servers have 16 databases unless set otherwise, a cluster only 0)"
 	case strings.Contains(text, "NOPERM"):
 		e.Setting, e.Value = "[redis] username", s.where.Username
-		e.Err = fmt.Errorf("%w: the user lacks a permission: %w", ErrUnreachable, err)
+		e.Err = fmt.Errorf("%w: the user lacks a permission: %w", task.ErrUnreachable, err)
 		e.Remedy = "allow the user all keys that start with " + Quote(s.Keys.prefix)
 	case strings.HasPrefix(text, "LOADING "):
 		e.Remedy = "wait until Redis has loaded its data"
@@ -215,7 +216,7 @@ func (s *Conn) judgeHA(ctx context.Context, info map[string]string, si *ServerIn
 	if !s.where.Sentinel() {
 		return &SetupError{
 			Setting: "[redis] durability", Value: config.DurabilityHA,
-			Err:    fmt.Errorf("%w: no Sentinel replaces a master that dies", ErrUnfit),
+			Err:    fmt.Errorf("%w: no Sentinel replaces a master that dies", task.ErrUnfit),
 			Remedy: "set sentinel_master and sentinel_addrs, or write durability=safe or fast",
 		}
 	}
@@ -227,7 +228,7 @@ func (s *Conn) judgeHA(ctx context.Context, info map[string]string, si *ServerIn
 	if n, _ := strconv.Atoi(info["connected_slaves"]); n < 1 {
 		return &SetupError{
 			Setting: "replicas of " + s.where.String(), Value: "none",
-			Err: fmt.Errorf("%w: durability=ha needs one that is connected", ErrUnreachable), Remedy: "start them",
+			Err: fmt.Errorf("%w: durability=ha needs one that is connected", task.ErrUnreachable), Remedy: "start them",
 		}
 	}
 	lag, err := s.setting(ctx, "min-replicas-max-lag", si)
@@ -241,7 +242,7 @@ func (s *Conn) judgeHA(ctx context.Context, info map[string]string, si *ServerIn
 func (s *Conn) unfit(setting, value, problem, want string) error {
 	return &SetupError{
 		Setting: setting + " of " + s.where.String(), Value: value,
-		Err: fmt.Errorf("%w: %s", ErrUnfit, problem), Remedy: "set it to " + want,
+		Err: fmt.Errorf("%w: %s", task.ErrUnfit, problem), Remedy: "set it to " + want,
 	}
 }
 
@@ -255,7 +256,7 @@ func (s *Conn) setting(ctx context.Context, name string, si *ServerInfo) (string
 	switch failed := s.Failed("config", err); {
 	case ctx.Err() != nil:
 		return "", failed
-	case errors.Is(failed, ErrUnreachable):
+	case errors.Is(failed, task.ErrUnreachable):
 		return "", s.connectError(err)
 	}
 	si.warn("CONFIG GET is not allowed, so %s was not checked (durability=%s)", name, s.where.Durability)

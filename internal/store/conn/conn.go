@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Conn is one namespace in one Redis. It is safe for use by many goroutines.
@@ -109,7 +110,7 @@ func notClosed(err error) error {
 }
 
 // Failed wraps what go-redis returned. Errors of the connection match
-// [ErrUnreachable]; an answer of Redis does not, unless it is temporary, nor does the end
+// [task.ErrUnreachable]; an answer of Redis does not, unless it is temporary, nor does the end
 // of the caller's context.
 func (s *Conn) Failed(op string, err error) error {
 	var answer redis.Error
@@ -119,7 +120,7 @@ func (s *Conn) Failed(op string, err error) error {
 	case errors.As(err, &answer) && !temporary(answer) && (!s.where.Cluster() || !moved(answer)):
 		return fmt.Errorf("%s: redis answers: %w", op, err)
 	default: // also errNotReplicated
-		return fmt.Errorf("%s: %w at %s: %w", op, ErrUnreachable, s.where.String(), err)
+		return fmt.Errorf("%s: %w at %s: %w", op, task.ErrUnreachable, s.where.String(), err)
 	}
 }
 
@@ -222,7 +223,7 @@ func tlsConfig(where config.Redis) (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, tlsError("ca_file", where.CAFile, fmt.Errorf("%w: no certificate in the file", ErrUnfit))
+			return nil, tlsError("ca_file", where.CAFile, fmt.Errorf("%w: no certificate in the file", task.ErrUnfit))
 		}
 	}
 	if where.CertFile != "" {
@@ -318,7 +319,7 @@ func (b bound) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 }
 
 // errCaller means that the deadline of the caller came before an answer. It comes with
-// context.DeadlineExceeded. A deadline with the cause ErrUnreachable is not the caller's:
+// context.DeadlineExceeded. A deadline with the cause task.ErrUnreachable is not the caller's:
 // by then Redis has to have answered.
 var errCaller = errors.New("no answer yet")
 
@@ -334,7 +335,7 @@ func (b bound) call(caller context.Context, do func(context.Context) error) erro
 	if err != nil && b.lost != nil && !errors.As(err, &answer) {
 		b.lost(ctx)
 	}
-	expired := errors.Is(caller.Err(), context.DeadlineExceeded) && !errors.Is(context.Cause(caller), ErrUnreachable)
+	expired := errors.Is(caller.Err(), context.DeadlineExceeded) && !errors.Is(context.Cause(caller), task.ErrUnreachable)
 	if err != nil && expired && !errors.As(err, &answer) {
 		return fmt.Errorf("%w: %w", caller.Err(), errCaller)
 	}
@@ -345,7 +346,7 @@ func (b bound) call(caller context.Context, do func(context.Context) error) erro
 // failed with err: then nobody else can reach it either. It is false where that
 // cannot be known: with Sentinel or Cluster, another server may have taken over.
 func (s *Conn) Away(ctx context.Context, err error) bool {
-	if !errors.Is(err, ErrUnreachable) || s.where.Cluster() || s.where.Sentinel() {
+	if !errors.Is(err, task.ErrUnreachable) || s.where.Cluster() || s.where.Sentinel() {
 		return false
 	}
 	network, addr := s.where.Addr()
@@ -366,7 +367,7 @@ const longestBlock = 5 * time.Second
 // within read_timeout of that. The limit of the connection, which is for the longest
 // wait, would notice late that a master hangs and was replaced.
 func (s *Conn) WhileBlocked(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, Bounded(d)+s.AnswerLimit(), ErrUnreachable)
+	return context.WithTimeoutCause(ctx, Bounded(d)+s.AnswerLimit(), task.ErrUnreachable)
 }
 
 // AnswerLimit is how long Redis may take to answer what does not wait.

@@ -7,67 +7,33 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/tdf-go/tdf/task"
 )
 
-// Errors of this package, to be matched with errors.Is.
+// Errors that only the packages of TDF meet, to be matched with errors.Is. The others are in package task.
 var (
-	// ErrUnreachable means Redis could not be talked to, or cannot serve now: not
-	// there, cut off, refusing the password or the database, loading its data, out
-	// of memory, unable to save, without enough replicas, busy with a script, or
-	// with too many clients. The same call may succeed later.
-	ErrUnreachable = errors.New("redis is unreachable")
 	// ErrHistory means Redis has lost changes that it had acknowledged, and no server
 	// has opened a new epoch yet. It comes as a *[HistoryError], which matches
-	// ErrUnreachable as well.
+	// task.ErrUnreachable as well.
 	ErrHistory = errors.New("redis has lost changes that it had acknowledged")
 	// ErrUnconfirmed means that Redis was started anew, or another one has taken over, and that no server has said yet that ids may be
-	// given out: some may have been lost. It comes with ErrUnreachable: the same call succeeds once a server has.
+	// given out: some may have been lost. It comes with task.ErrUnreachable: the same call succeeds once a server has.
 	ErrUnconfirmed = errors.New("redis was started anew or failed over, and no server has confirmed it yet; waiting for a tdf-server")
-	// ErrNotFound means there is no task with that id.
-	ErrNotFound = errors.New("no such task")
-	// ErrPurged means a task was archived and has left Redis since. It comes as a *[PurgedError], which matches ErrNotFound as well.
-	ErrPurged = errors.New("the task has left Redis")
-	// ErrGone means that a task or plan that was there is not there any more, and perhaps another one under its id: the namespace was
-	// flushed, or Redis has lost changes.
-	ErrGone = errors.New("it was flushed, or lost by Redis")
-	// ErrDamaged means a task's hash is missing or does not hold what it must.
-	// Daemons log it, set the task aside and go on.
-	ErrDamaged = errors.New("damaged task")
-	// ErrProtocol means the namespace was written by another major version.
-	ErrProtocol = errors.New("protocol version not supported")
 	// ErrManagerAlive means a project's own manager handles this namespace.
 	ErrManagerAlive = errors.New("a manager is alive on this namespace")
-	// ErrUnfit means the Redis server is not set up in a way TDF can trust.
-	ErrUnfit = errors.New("redis is not fit for TDF")
 	// ErrLeaseLost means a worker's lease was given up: a server found it over,
 	// or another process has registered under the name. Its rounds are others'.
 	ErrLeaseLost = errors.New("the lease is lost")
 	// ErrAway means that nobody can reach Redis: nothing listens where it was. It comes
-	// with ErrUnreachable.
+	// with task.ErrUnreachable.
 	ErrAway = errors.New("redis is away")
 	// ErrHandlingLost means a manager's lease on the tasks it handles is over.
 	ErrHandlingLost = errors.New("the handling lease is lost")
 	// ErrNameTaken means another worker has the same name and nobody has said that
 	// it is dead.
 	ErrNameTaken = errors.New("the worker's name is taken")
-	// ErrNoWorker means no worker has registered under that name.
-	ErrNoWorker = errors.New("no such worker")
-	// ErrRequestKey means that a request key was used before, for something else.
-	ErrRequestKey = errors.New("the request key was used for other tasks")
 	// ErrRules means that the rules have changed since a request was made from them.
 	ErrRules = errors.New("the rules of queues have changed")
-	// ErrNoQueue means there is no queue of that name.
-	ErrNoQueue = errors.New("no such queue")
-	// ErrQueueExists means there is a queue of that name already.
-	ErrQueueExists = errors.New("the queue exists")
-	// ErrQueueInUse means a queue has tasks that have not ended.
-	ErrQueueInUse = errors.New("the queue is in use")
-	// ErrNodeInUse means a worker is registered from a node, or a task runs there.
-	ErrNodeInUse = errors.New("the node is in use")
-	// ErrNoPlan means there is no plan with that id.
-	ErrNoPlan = errors.New("no such plan")
-	// ErrPlanState means a plan is in a state that does not allow it.
-	ErrPlanState = errors.New("the state of the plan does not allow it")
 	// ErrGrown means somebody else has opened these tasks of a step of a plan already.
 	ErrGrown = errors.New("these tasks of the step were opened already")
 	// ErrHolding means a worker cannot leave because it still holds tasks.
@@ -75,7 +41,7 @@ var (
 )
 
 // HistoryError says how much Redis has lost. It matches [ErrHistory] and, since
-// the same call succeeds once a server has opened a new epoch, [ErrUnreachable].
+// the same call succeeds once a server has opened a new epoch, [task.ErrUnreachable].
 type HistoryError struct {
 	// Redis is how far it is, Seen how far this program knows it to have been.
 	Redis, Seen History
@@ -87,8 +53,10 @@ func (e *HistoryError) Error() string {
 		ErrHistory, e.Redis.Epoch, e.Redis.Seq, e.Seen.Epoch, e.Seen.Seq)
 }
 
-// Is reports whether target is ErrHistory or ErrUnreachable.
-func (e *HistoryError) Is(target error) bool { return target == ErrHistory || target == ErrUnreachable }
+// Is reports whether target is ErrHistory or task.ErrUnreachable.
+func (e *HistoryError) Is(target error) bool {
+	return target == ErrHistory || target == task.ErrUnreachable
+}
 
 // SetupError says what about the Redis server, or about the way to it, must be
 // changed: the setting by section and key, its value, and the remedy.
@@ -99,7 +67,7 @@ type SetupError struct {
 	Value string
 	// Remedy says what to do.
 	Remedy string
-	// Err is the cause; it matches ErrUnreachable, ErrUnfit or ErrProtocol.
+	// Err is the cause; it matches task.ErrUnreachable, task.ErrUnfit or task.ErrProtocol.
 	Err error
 }
 
@@ -115,7 +83,7 @@ func (e *SetupError) Error() string {
 // Unwrap returns the cause.
 func (e *SetupError) Unwrap() error { return e.Err }
 
-// DamageError says why a task is damaged. It matches ErrDamaged.
+// DamageError says why a task is damaged. It matches task.ErrDamaged.
 type DamageError struct {
 	ID int64
 	// Reason is short: "hash is missing", "field round: ...".
@@ -125,13 +93,13 @@ type DamageError struct {
 // Error implements error.
 func (e *DamageError) Error() string { return fmt.Sprintf("task %d is damaged: %s", e.ID, e.Reason) }
 
-// Is reports whether target is ErrDamaged.
-func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
+// Is reports whether target is task.ErrDamaged.
+func (e *DamageError) Is(target error) bool { return target == task.ErrDamaged }
 
 // ExitCode is the exit code of a program that ends with this error: 3 if Redis
 // is unreachable, 2 if it or the configuration must be changed.
 func (e *SetupError) ExitCode() int {
-	if errors.Is(e.Err, ErrUnreachable) {
+	if errors.Is(e.Err, task.ErrUnreachable) {
 		return 3
 	}
 	return 2

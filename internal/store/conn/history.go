@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // History is how far the history of a namespace has come: the epoch, how many
@@ -98,9 +99,9 @@ func (m *memory) Saw(id int64) {
 func (s *Conn) unseal(name string, answer Reply) (any, error) {
 	switch answer.Text(0) {
 	case "flushing":
-		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreachable, ErrFlushing)
+		return nil, fmt.Errorf("%s: %w: %w", name, task.ErrUnreachable, ErrFlushing)
 	case "unconfirmed":
-		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreachable, ErrUnconfirmed)
+		return nil, fmt.Errorf("%s: %w: %w", name, task.ErrUnreachable, ErrUnconfirmed)
 	case "behind":
 		seen, _ := s.History()
 		return nil, fmt.Errorf("%s: %w", name, &HistoryError{Redis: History{Epoch: answer.Number(1), Seq: answer.Number(2)}, Seen: seen})

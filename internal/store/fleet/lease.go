@@ -226,7 +226,7 @@ func (s *Fleet) Lost(ctx context.Context, limit int, watched Watched) (Lost, err
 			Name: w.Text(0), Incarnation: w.Number(1), Silent: lost.Now.Sub(w.Time(2)), Tasks: tasks.DecodeSeenList(w.List(4), at),
 		}
 		if key := w.Text(3); key != "" {
-			one.Err = fmt.Errorf("worker %s: %w: the key %s:<name> has another type; delete it", conn.Quote(one.Name), conn.ErrDamaged, key)
+			one.Err = fmt.Errorf("worker %s: %w: the key %s:<name> has another type; delete it", conn.Quote(one.Name), task.ErrDamaged, key)
 		}
 		lost.Workers = append(lost.Workers, one)
 	}

@@ -119,7 +119,7 @@ func (s *Fleet) SetNode(ctx context.Context, name string, change func(*task.Node
 const maxThreadsField = "maxthreads"
 
 // RemoveNode takes away all that is known of a node: its limit, what servers have
-// found of it, its place in the list. The error matches [conn.ErrNodeInUse] while a
+// found of it, its place in the list. The error matches [task.ErrNodeInUse] while a
 // worker of the node has a lease or a round runs there, or is a
 // *statemachine.FieldError. Removing an unknown node is not an error.
 func (s *Fleet) RemoveNode(ctx context.Context, name string) error {
@@ -133,9 +133,9 @@ func (s *Fleet) RemoveNode(ctx context.Context, name string) error {
 	why, _ := v.(string)
 	switch worker, registered := strings.CutPrefix(why, "worker "); {
 	case registered:
-		return fmt.Errorf("node %s: worker %s is registered from there: %w", conn.Quote(name), conn.Quote(worker), conn.ErrNodeInUse)
+		return fmt.Errorf("node %s: worker %s is registered from there: %w", conn.Quote(name), conn.Quote(worker), task.ErrNodeInUse)
 	case why != "":
-		return fmt.Errorf("node %s: tasks run there: %w", conn.Quote(name), conn.ErrNodeInUse)
+		return fmt.Errorf("node %s: tasks run there: %w", conn.Quote(name), task.ErrNodeInUse)
 	}
 	return nil
 }

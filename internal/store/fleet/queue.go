@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Queue returns one queue. The error matches [conn.ErrNoQueue].
+// Queue returns one queue. The error matches [task.ErrNoQueue].
 func (s *Fleet) Queue(ctx context.Context, name string) (task.Queue, error) {
 	all, _, err := s.Queues(ctx)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
@@ -26,7 +25,7 @@ func TestAddQueueSetMeanwhile(t *testing.T) {
 	if now := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val(); by == "" || now != by {
 		t.Errorf("created by %q, now %q", by, now)
 	}
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("q")); !errors.Is(err, conn.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("q")); !errors.Is(err, task.ErrQueueExists) {
 		t.Errorf("added by another call: %v", err)
 	}
 	before := sp.Raw.HGetAll(t.Context(), sp.Key("queue:q")).Val()

@@ -44,7 +44,7 @@ func (s *Fleet) Rules(ctx context.Context, node string) (Rules, error) {
 }
 
 // AddQueue makes a queue; its Created becomes the time of the call. The error
-// matches [conn.ErrQueueExists] if there is one of the name, or is a
+// matches [task.ErrQueueExists] if there is one of the name, or is a
 // *statemachine.FieldError for a name that cannot be.
 func (s *Fleet) AddQueue(ctx context.Context, q task.QueueSpec) error {
 	if err := task.CheckQueueName(q.Name); err != nil {
@@ -57,7 +57,7 @@ func (s *Fleet) AddQueue(ctx context.Context, q task.QueueSpec) error {
 
 // SetQueue applies change to a queue with optimistic locking: it begins again if
 // the record has changed in between. It returns the new queue. The error
-// matches [conn.ErrNoQueue], or is that of change, or a *statemachine.FieldError about
+// matches [task.ErrNoQueue], or is that of change, or a *statemachine.FieldError about
 // what is damaged in the record and was not set anew.
 func (s *Fleet) SetQueue(ctx context.Context, name string, change func(*task.QueueSpec) error) (task.QueueSpec, error) {
 	var after task.QueueSpec
@@ -78,8 +78,8 @@ func (s *Fleet) SetQueue(ctx context.Context, name string, change func(*task.Que
 	return after, err
 }
 
-// RemoveQueue takes a queue away. The error matches [conn.ErrNoQueue], or
-// [conn.ErrQueueInUse] as long as it has tasks that have not ended.
+// RemoveQueue takes a queue away. The error matches [task.ErrNoQueue], or
+// [task.ErrQueueInUse] as long as it has tasks that have not ended.
 func (s *Fleet) RemoveQueue(ctx context.Context, name string) error {
 	if name == task.DefaultQueue {
 		return &statemachine.FieldError{Field: tasks.QueueField, Value: name, Want: "another one: the default queue stays"}
@@ -172,9 +172,9 @@ func (s *Fleet) write(ctx context.Context, op, id string, rules *Rules, call rec
 	case err != nil:
 		return false, err
 	case v == int64(-2):
-		return false, fmt.Errorf("queue %s: %w", conn.Quote(call.name), conn.ErrQueueExists)
+		return false, fmt.Errorf("queue %s: %w", conn.Quote(call.name), task.ErrQueueExists)
 	case v == int64(-3):
-		return false, fmt.Errorf("queue %s: %w", conn.Quote(call.name), conn.ErrQueueInUse)
+		return false, fmt.Errorf("queue %s: %w", conn.Quote(call.name), task.ErrQueueInUse)
 	}
 	return v == int64(1), nil
 }

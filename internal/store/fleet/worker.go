@@ -121,7 +121,7 @@ func (s *Fleet) Workers(ctx context.Context) ([]task.Worker, statemachine.Time, 
 	return all, now, err
 }
 
-// Worker returns one worker by name, or an error matching [conn.ErrNoWorker].
+// Worker returns one worker by name, or an error matching [task.ErrNoWorker].
 func (s *Fleet) Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error) {
 	found, now, err := s.readWorkers(ctx, []string{name})
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Fleet) Worker(ctx context.Context, name string) (task.Worker, statemach
 }
 
 func noWorker(name string) error {
-	return fmt.Errorf("worker %s: %w", conn.Quote(name), conn.ErrNoWorker)
+	return fmt.Errorf("worker %s: %w", conn.Quote(name), task.ErrNoWorker)
 }
 
 // readWorkers leaves out who has never registered, such as foreign workers.
@@ -219,7 +219,7 @@ func readOffer(r *task.Registration, f tasks.FieldReader) {
 }
 
 // CommandWorker tells a worker what to do, at once where it is reachable. It
-// returns the worker as it was, or an error matching [conn.ErrNoWorker].
+// returns the worker as it was, or an error matching [task.ErrNoWorker].
 func (s *Fleet) CommandWorker(ctx context.Context, name string, order task.WorkerCommand) (task.Worker, error) {
 	if order != task.NoCommand && order != task.CommandDrain && order != task.CommandStop {
 		return task.Worker{}, &statemachine.FieldError{Field: "order", Value: string(order), Want: "drain, stop, or empty for none"}

@@ -24,7 +24,7 @@ type Store interface {
 }
 
 // Read reads the steps of a plan that are opened later, and how they are. A plan that has none has a view without steps. The error matches
-// [conn.ErrNoPlan] or [ErrTemplate].
+// [task.ErrNoPlan] or [ErrTemplate].
 func Read(ctx context.Context, st Store, plan int64) (*View, error) {
 	kept, err := st.Growth(ctx, plan)
 	if err != nil {
@@ -59,7 +59,7 @@ func Pass(ctx context.Context, st Store, plan int64, pages int) (opened int, don
 	for p.pages > 0 && !done && err == nil {
 		done, err = p.openPage(ctx)
 	}
-	if errors.Is(err, conn.ErrPlanState) || errors.Is(err, conn.ErrGrown) {
+	if errors.Is(err, task.ErrPlanState) || errors.Is(err, conn.ErrGrown) {
 		err = nil // it was held or called off, or another server was faster: the next pass sees how it is
 	}
 	return p.opened, done, err
@@ -76,7 +76,7 @@ type pass struct {
 func (p *pass) openPage(ctx context.Context) (done bool, err error) {
 	v, err := Read(ctx, p.store, p.plan)
 	switch {
-	case errors.Is(err, conn.ErrNoPlan):
+	case errors.Is(err, task.ErrNoPlan):
 		return p.store.Grown(ctx, p.plan, "0", "", nil)
 	case errors.Is(err, ErrTemplate):
 		return p.store.Grown(ctx, p.plan, v.Plan.Nudges, err.Error(), nil)
@@ -179,7 +179,7 @@ func (p *pass) open(ctx context.Context, v *View, i int, lines []string, total i
 func refused(s *Step, err error) error {
 	_, field := errors.AsType[*statemachine.FieldError](err)
 	_, need := errors.AsType[*tasks.NeedError](err)
-	if field || need || errors.Is(err, conn.ErrNoQueue) {
+	if field || need || errors.Is(err, task.ErrNoQueue) {
 		return troublef("step %s: %v", s.Name, err)
 	}
 	return err

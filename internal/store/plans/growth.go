@@ -19,7 +19,7 @@ const MaxGrowth = 1 << 20
 // KeepGrowth keeps the steps that a plan under construction opens later: as a text of at most
 // [MaxGrowth] bytes, which package growth reads and writes, and how many they are. sources are the tasks for whose lines they are
 // that there are already. If the plan has some, or is not being built any more, nothing happens. The error matches
-// [conn.ErrNoPlan] or [conn.ErrNotFound].
+// [task.ErrNoPlan] or [task.ErrNoTask].
 func (s *Plans) KeepGrowth(ctx context.Context, plan int64, text string, steps int, sources []int64) error {
 	if len(text) > MaxGrowth {
 		return fmt.Errorf("plan %d: step templates need %d bytes, limit %d", plan, len(text), MaxGrowth)
@@ -35,7 +35,7 @@ func (s *Plans) KeepGrowth(ctx context.Context, plan int64, text string, steps i
 	case n == -2:
 		return noPlan(plan)
 	case n == -1:
-		return fmt.Errorf("plan %d: a task whose lines are needed: %w", plan, conn.ErrNotFound)
+		return fmt.Errorf("plan %d: a task whose lines are needed: %w", plan, task.ErrNoTask)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ type GrownStep struct {
 	Source int64
 }
 
-// Growth reads it, at one moment. The error matches [conn.ErrNoPlan].
+// Growth reads it, at one moment. The error matches [task.ErrNoPlan].
 func (s *Plans) Growth(ctx context.Context, plan int64) (*Growth, error) {
 	var hash, kept *redis.MapStringStringCmd
 	_, err := s.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
@@ -150,14 +150,14 @@ func (s *Plans) RetryGrowth(ctx context.Context, plan int64) (bool, error) {
 	return n == 1, err
 }
 
-// ResultOf reads the result of one task that has ended, also if it was repeated since. The error matches [conn.ErrNotFound].
+// ResultOf reads the result of one task that has ended, also if it was repeated since. The error matches [task.ErrNoTask].
 func (s *Plans) ResultOf(ctx context.Context, id int64) (task.Result, error) {
 	found, err := s.tasks.Fields(ctx, []int64{id}, "round")
 	if err != nil {
 		return task.Result{}, err
 	}
 	if found[0] == nil {
-		return task.Result{}, fmt.Errorf("task %d: %w", id, conn.ErrNotFound)
+		return task.Result{}, fmt.Errorf("task %d: %w", id, task.ErrNoTask)
 	}
 	result, output, size := found[0]["round"]+":result", found[0]["round"]+":output", found[0]["round"]+":output_bytes"
 	if found, err = s.tasks.Fields(ctx, []int64{id}, result, output, size); err != nil {

@@ -19,7 +19,7 @@ import (
 
 // NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
 // [Plans.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be, and an error that matches
-// [conn.ErrRequestKey] together with the id if the key was used for another plan.
+// [task.ErrRequestKey] together with the id if the key was used for another plan.
 func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
 	if spec.RequestKey == "" {
 		return 0, errors.New("plan: a request needs a key")
@@ -44,13 +44,13 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) 
 	}
 	id, _ := v.(int64)
 	if id < 0 {
-		return -id, fmt.Errorf("plan %d: %w", -id, conn.ErrRequestKey)
+		return -id, fmt.Errorf("plan %d: %w", -id, task.ErrRequestKey)
 	}
 	return id, nil
 }
 
 // SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
-// completed as soon as it is ready. by says who holds it. The error matches [conn.ErrNoPlan] or [conn.ErrPlanState].
+// completed as soon as it is ready. by says who holds it. The error matches [task.ErrNoPlan] or [task.ErrPlanState].
 func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error) {
 	from := map[task.PlanState][]any{
 		task.PlanReady:     {string(task.PlanBuilding), string(task.PlanHeld)},
@@ -74,7 +74,7 @@ func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by s
 	return state, nil
 }
 
-// Plan reads a plan. The error matches [conn.ErrNoPlan] if there is none.
+// Plan reads a plan. The error matches [task.ErrNoPlan] if there is none.
 func (s *Plans) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	plans, err := s.PlansOf(ctx, []int64{id})
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Plans) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	return &plans[0], nil
 }
 
-func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, conn.ErrNoPlan) }
+func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, task.ErrNoPlan) }
 
 // ListPlans reads up to limit plans, the newest first, from a rank on.
 func (s *Plans) ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error) {

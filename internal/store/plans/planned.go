@@ -190,7 +190,7 @@ type PlanSum struct {
 	Kept, Growth bool
 }
 
-// PlanSum reads a plan for an audit. The error matches [conn.ErrNoPlan] if there is none.
+// PlanSum reads a plan for an audit. The error matches [task.ErrNoPlan] if there is none.
 func (s *Plans) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 	var hash *redis.MapStringStringCmd
 	var listed, freed *redis.IntCmd

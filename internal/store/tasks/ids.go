@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Span is the ids from First to Last, both included.
@@ -94,8 +95,8 @@ func (s *Tasks) NewestID(ctx context.Context) (int64, error) {
 	return newest, err
 }
 
-// PurgedError says that a task was archived and is not in Redis any more, because of the servers' archive_retention. It matches
-// [conn.ErrPurged] and [conn.ErrNotFound].
+// PurgedError says which task was archived and is not in Redis any more, because of the servers' archive_retention. It matches
+// [task.ErrPurged].
 type PurgedError struct{ ID int64 }
 
 // Error names the task.
@@ -103,10 +104,8 @@ func (e *PurgedError) Error() string {
 	return fmt.Sprintf("task %d was archived, and has left Redis by the archive_retention of the servers", e.ID)
 }
 
-// Is reports whether the target is one of the errors that it matches.
-func (e *PurgedError) Is(target error) bool {
-	return target == conn.ErrPurged || target == conn.ErrNotFound
-}
+// Unwrap returns the kind.
+func (e *PurgedError) Unwrap() error { return task.ErrPurged }
 
 // purgedPage is how many ranges of purged ids one call reads.
 const purgedPage = 1000
@@ -173,10 +172,10 @@ func (s *Tasks) absent(ctx context.Context, id int64) error {
 		return &PurgedError{ID: id}
 	}
 	known, err := s.fate(ctx, id)
-	if errors.Is(err, conn.ErrUnreachable) {
+	if errors.Is(err, task.ErrUnreachable) {
 		return err
 	}
-	return fmt.Errorf("task %d: %w%s", id, conn.ErrNotFound, known)
+	return fmt.Errorf("task %d: %w%s", id, task.ErrNoTask, known)
 }
 
 // fate is what is known of an id without a record, empty for nothing: not each login may read all of it.
@@ -252,7 +251,7 @@ func BirthFields(others ...string) []string {
 }
 
 // Check compares records of tasks with those that earlier calls were given; nil stands for a missing one. The error matches
-// [conn.ErrGone] if a
+// [task.ErrGone] if a
 // record is that of another task, or if one is missing and the namespace was flushed, or lost changes, since. A record without stamps is
 // ignored: a client in another language may still be writing it.
 func (b *Births) Check(ctx context.Context, ids []int64, records []map[string]string) error {
@@ -266,7 +265,7 @@ func (b *Births) Check(ctx context.Context, ids []int64, records []map[string]st
 		case was == "":
 			b.of[id] = is
 		case is != "" && !slices.ContainsFunc(strings.Fields(is), func(stamp string) bool { return slices.Contains(known, stamp) }):
-			return fmt.Errorf("task %d: %w; the id means another task now", id, conn.ErrGone)
+			return fmt.Errorf("task %d: %w; the id means another task now", id, task.ErrGone)
 		}
 	}
 	if missing == 0 {
@@ -274,7 +273,7 @@ func (b *Births) Check(ctx context.Context, ids []int64, records []map[string]st
 	}
 	life, err := b.store.Life(ctx)
 	if err == nil && life.Epoch != b.epoch {
-		err = fmt.Errorf("task %d: %w", missing, conn.ErrGone)
+		err = fmt.Errorf("task %d: %w", missing, task.ErrGone)
 	}
 	return err
 }

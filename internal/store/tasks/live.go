@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Chunk is a part of what a program writes while it runs.
@@ -36,7 +37,7 @@ const (
 // Follow asks the worker that runs the task to send what the program writes
 // for d from now; repeat it to go on. A reader that begins gets what there is from
 // the beginning, and readers that read already get it again. A task that does not run yet is followed
-// from its start on. The error matches [conn.ErrNotFound] if there is no such task.
+// from its start on. The error matches [task.ErrNoTask] if there is no such task.
 func (s *Tasks) Follow(ctx context.Context, id int64, d time.Duration, begin bool) error {
 	if d <= 0 {
 		return fmt.Errorf("follow: for %s: want a time above 0", d)
@@ -46,7 +47,7 @@ func (s *Tasks) Follow(ctx context.Context, id int64, d time.Duration, begin boo
 		return err
 	}
 	if v == int64(0) {
-		return fmt.Errorf("task %d: %w", id, conn.ErrNotFound)
+		return fmt.Errorf("task %d: %w", id, task.ErrNoTask)
 	}
 	return nil
 }

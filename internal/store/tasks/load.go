@@ -31,7 +31,7 @@ type TaskHeader struct {
 	// Fields are all hash fields as they stand in Redis, where the task was read whole
 	// ([task.Decode] makes a task of them); else nil.
 	Fields map[string]string
-	// Err matches [conn.ErrDamaged] if the task's hash does not hold what it must;
+	// Err matches [task.ErrDamaged] if the task's hash does not hold what it must;
 	// then only ID can be relied on.
 	Err error
 	// Found is where the task was seen.

@@ -63,7 +63,7 @@ type Outcome struct {
 	Result statemachine.Result
 	// Err is nil unless Result is Refused. Then it matches
 	// statemachine.ErrStale, statemachine.ErrConflict, statemachine.ErrStopAsked
-	// or [conn.ErrDamaged].
+	// or [task.ErrDamaged].
 	Err error
 }
 

@@ -63,7 +63,7 @@ func (e *NeedError) Error() string {
 	}
 }
 
-// PlanStateError says in which state a plan is that does not allow something. It matches [conn.ErrPlanState].
+// PlanStateError says in which state a plan is that does not allow something. It matches [task.ErrPlanState].
 type PlanStateError struct {
 	ID    int64
 	State task.PlanState
@@ -71,17 +71,17 @@ type PlanStateError struct {
 
 // Error implements error.
 func (e *PlanStateError) Error() string {
-	return fmt.Sprintf("plan %d is %s: %v", e.ID, e.State, conn.ErrPlanState)
+	return fmt.Sprintf("plan %d is %s: %v", e.ID, e.State, task.ErrPlanState)
 }
 
 // Is reports whether target is ErrPlanState.
-func (e *PlanStateError) Is(target error) bool { return target == conn.ErrPlanState }
+func (e *PlanStateError) Is(target error) bool { return target == task.ErrPlanState }
 
 // refused reads what is wrong with the plan of a request.
 func (req *OpenRequest) refused(r conn.Reply) error {
 	switch r.Text(1) {
 	case "none":
-		return fmt.Errorf("plan %d: %w", req.Plan, conn.ErrNoPlan)
+		return fmt.Errorf("plan %d: %w", req.Plan, task.ErrNoPlan)
 	case "refuses":
 		return &PlanStateError{ID: req.Plan, State: task.PlanState(r.Text(2))}
 	case "grown":

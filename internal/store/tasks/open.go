@@ -88,9 +88,9 @@ func (s *Tasks) Prepare(req OpenRequest) (*Opening, error) {
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
-// The error matches [conn.ErrRules] if they are others now, [conn.ErrRequestKey], [conn.ErrNoQueue], or
-// [conn.ErrNotFound] for a RetryOf that
-// is not there, or is of the plan: [conn.ErrNoPlan], [conn.ErrPlanState], [conn.ErrGrown], a *[NeedError]; then none is opened.
+// The error matches [conn.ErrRules] if they are others now, [task.ErrRequestKey], [task.ErrNoQueue], or
+// [task.ErrNoTask] for a RetryOf that
+// is not there, or is of the plan: [task.ErrNoPlan], [task.ErrPlanState], [conn.ErrGrown], a *[NeedError]; then none is opened.
 func (o *Opening) Send(ctx context.Context) ([]task.Opened, error) {
 	r, err := o.store.RunList(ctx, "open", o.of, o.args...)
 	if err != nil {
@@ -98,7 +98,7 @@ func (o *Opening) Send(ctx context.Context) ([]task.Opened, error) {
 	}
 	opened, err := o.req.opened(r)
 	need, ok := errors.AsType[*NeedError](err)
-	if ok && need.Reason == NeedMissing && errors.Is(o.store.absent(ctx, need.ID), conn.ErrPurged) {
+	if ok && need.Reason == NeedMissing && errors.Is(o.store.absent(ctx, need.ID), task.ErrPurged) {
 		need.Reason = NeedPurged
 		err = fmt.Errorf("open: %w", need)
 	}
@@ -121,13 +121,13 @@ func (s *Tasks) OpenAll(ctx context.Context, req OpenRequest) ([]task.Opened, er
 func (req *OpenRequest) opened(r conn.Reply) ([]task.Opened, error) {
 	switch r.Text(0) {
 	case "other":
-		return nil, fmt.Errorf("open: %w", conn.ErrRequestKey)
+		return nil, fmt.Errorf("open: %w", task.ErrRequestKey)
 	case "rules":
 		return nil, fmt.Errorf("open: %w", conn.ErrRules)
 	case "no queue":
 		return nil, NoQueue(r.Text(1))
 	case "no task":
-		return nil, fmt.Errorf("open: task %d: %w", req.Specs[r.Number(1)-1].RetryOf, conn.ErrNotFound)
+		return nil, fmt.Errorf("open: task %d: %w", req.Specs[r.Number(1)-1].RetryOf, task.ErrNoTask)
 	case "plan":
 		return nil, fmt.Errorf("open: %w", req.refused(r))
 	}
@@ -287,4 +287,4 @@ func (g *Grow) args(n int) []any {
 }
 
 // NoQueue is the error of a name that no queue has.
-func NoQueue(name string) error { return fmt.Errorf("queue %s: %w", conn.Quote(name), conn.ErrNoQueue) }
+func NoQueue(name string) error { return fmt.Errorf("queue %s: %w", conn.Quote(name), task.ErrNoQueue) }

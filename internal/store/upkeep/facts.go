@@ -54,7 +54,7 @@ var factSettings = []string{
 	"hash-max-listpack-value",
 }
 
-// Facts asks Redis for all of it. The error matches [conn.ErrUnreachable] if Redis does
+// Facts asks Redis for all of it. The error matches [task.ErrUnreachable] if Redis does
 // not answer; a refusal is no error.
 func (s *Upkeep) Facts(ctx context.Context) (Facts, error) {
 	f := Facts{SlowCalls: -1}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Flush deletes every key of the namespace and no other, and returns how many.
@@ -48,7 +49,7 @@ type flush struct {
 func (f *flush) shut(ctx context.Context, d time.Duration) error {
 	v, err := f.store.Run(ctx, "flush", conn.Subject{}, f.token, int64(d.Seconds()))
 	if err == nil && v != int64(1) {
-		return fmt.Errorf("flush: %w: %w", conn.ErrUnreachable, conn.ErrFlushing)
+		return fmt.Errorf("flush: %w: %w", task.ErrUnreachable, conn.ErrFlushing)
 	}
 	return err
 }

@@ -1,0 +1,69 @@
+package task
+
+import "errors"
+
+// What every package of TDF may answer, to be matched with errors.Is. A value that
+// cannot be is a *statemachine.FieldError, to be found with errors.As; what only one
+// package says is there.
+var (
+	// ErrUnreachable means that Redis is not there, or cannot serve now: cut off, refusing the
+	// password, loading its data, out of memory. The same call may succeed later.
+	ErrUnreachable = errors.New("redis is unreachable")
+	// ErrUnfit means that Redis is not one to trust: too old, or set up to evict keys, or
+	// not as durable as the configuration demands.
+	ErrUnfit = errors.New("redis is not fit for TDF")
+	// ErrProtocol means that a release of another major version uses the namespace.
+	ErrProtocol = errors.New("protocol version not supported")
+
+	// ErrNotFound means that something is not there. All up to ErrNoReplay match it.
+	ErrNotFound = errors.New("not found")
+	// ErrNoTask means that there is no task with that id.
+	ErrNoTask error = missingError("no such task")
+	// ErrPurged means that the task was archived and has left Redis since, as the servers'
+	// archive_retention says. It matches ErrNoTask too.
+	ErrPurged error = missingError("the task has left Redis")
+	// ErrNoRound means that a task has no such round, or that no worker has begun it.
+	ErrNoRound error = missingError("no such round")
+	// ErrNoPlan means that there is no plan with that id.
+	ErrNoPlan error = missingError("no such plan")
+	// ErrNoQueue means that there is no queue of that name.
+	ErrNoQueue error = missingError("no such queue")
+	// ErrNoWorker means that no worker has ever had that name.
+	ErrNoWorker error = missingError("no such worker")
+	// ErrNoReplay means that a task is not the replay of another.
+	ErrNoReplay error = missingError("the task is not a replay")
+
+	// ErrGone means that a task or plan that was being watched is not there any more, and
+	// perhaps another one under its id: the namespace was flushed, or Redis has lost changes.
+	ErrGone = errors.New("it was flushed, or lost by Redis")
+	// ErrDamaged means that a task's record in Redis is missing or spoilt.
+	ErrDamaged = errors.New("damaged task")
+	// ErrNotEnded means that a task has not ended, so that it cannot be repeated.
+	ErrNotEnded = errors.New("the task has not ended")
+	// ErrNeedsResults means that a task cannot be repeated by itself, because it had the
+	// results of other tasks as its arguments.
+	ErrNeedsResults = errors.New("it had the results of other tasks as arguments: retry it, which gives it those again")
+	// ErrWaits means that a task of a plan waits for others, and cannot be released by hand.
+	ErrWaits = errors.New("the task waits for others of its plan")
+	// ErrPlanState means that a plan is in a state that does not allow something.
+	ErrPlanState = errors.New("the state of the plan does not allow it")
+	// ErrQueueExists means that there is a queue of that name already.
+	ErrQueueExists = errors.New("the queue exists")
+	// ErrQueueInUse means that a queue has tasks that have not ended.
+	ErrQueueInUse = errors.New("the queue is in use")
+	// ErrNodeInUse means that a worker is registered from a node, or a task runs there.
+	ErrNodeInUse = errors.New("the node is in use")
+	// ErrRequestKey means that a request key was used before, for other tasks.
+	ErrRequestKey = errors.New("the request key was used for other tasks")
+)
+
+// missingError is the error about something that is not there.
+type missingError string
+
+// Error says what.
+func (e missingError) Error() string { return string(e) }
+
+// Is reports whether target is ErrNotFound, or what is missing a task that has left Redis.
+func (e missingError) Is(target error) bool {
+	return target == ErrNotFound || e == ErrPurged && target == ErrNoTask
+}
