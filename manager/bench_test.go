@@ -2,12 +2,34 @@ package manager
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/task"
 )
+
+// BenchmarkSubmit opens tasks one by one, and a hundred at a time.
+func BenchmarkSubmit(b *testing.B) {
+	b.Run("1", func(b *testing.B) {
+		m := newManager(b, redistest.Namespace(b), quiet())
+		for b.Loop() {
+			if _, err := m.Submit(b.Context(), spec()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("100", func(b *testing.B) {
+		m := newManager(b, redistest.Namespace(b), quiet())
+		specs := slices.Repeat([]task.Spec{spec()}, 100)
+		for b.Loop() {
+			if _, err := m.SubmitAll(b.Context(), slices.Values(specs)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
 
 // BenchmarkRun archives 10,000 succeeded tasks (with -short 100), without handlers and with one
 // that does nothing.
