@@ -3,135 +3,83 @@ package manager_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"testing"
-	"time"
 
-	"github.com/tdf-go/tdf"
-	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/tasks"
-	"github.com/tdf-go/tdf/internal/testkit/redistest"
-	"github.com/tdf-go/tdf/internal/testkit/storetest"
-	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/tdftest"
+	"github.com/tdf-go/tdf/worker"
 )
-
-// What an example needs beside its own code: a Redis, and somebody who works.
-
-// exampleTB stands in for the testing.TB that examples do not have.
-type exampleTB struct{ testing.TB }
-
-func (exampleTB) Helper()                           {}
-func (exampleTB) Logf(string, ...any)               {}
-func (exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-
-// exampleManager stands for manager.New(site, "adder", manager.Options{}).
-func exampleManager(ctx context.Context) *manager.Manager {
-	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
-	site, err := tdf.Connect(ctx, tdf.Config{
-		Addr: srv.Socket(), Namespace: redistest.Namespace(exampleTB{}), Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		panic(err)
-	}
-	return manager.New(site, "example", manager.Options{})
-}
-
-// startWorker works on what m opens. The program adds numbers; it fails on words.
-func startWorker(ctx context.Context, m *manager.Manager) (stop func()) {
-	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
-	s, err := store.Dial(storetest.Where(srv), m.Namespace())
-	if err != nil {
-		panic(err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			if n, err := worktest.Round(ctx, s, add); n == 0 || err != nil {
-				select {
-				case <-ctx.Done():
-				case <-time.After(5 * time.Millisecond):
-				}
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-		_ = s.Close()
-	}
-}
-
-// registerWorkers makes idle workers known, on host-a or host-b by their names.
-func registerWorkers(ctx context.Context, m *manager.Manager, names ...string) (leave func()) {
-	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
-	s, err := store.Dial(storetest.Where(srv), m.Namespace())
-	if err != nil {
-		panic(err)
-	}
-	for _, name := range names {
-		_, err := s.Register(ctx, task.Registration{Name: name, Node: "host-" + name[:1], Identity: name, Slots: 8})
-		if err != nil {
-			panic(err)
-		}
-	}
-	return func() { _ = s.Close() }
-}
-
-func add(t *tasks.Claimed) worktest.Result {
-	sum := 0
-	for word := range strings.FieldsSeq(t.Spec.Input) {
-		n := 0
-		if _, err := fmt.Sscan(word, &n); err != nil {
-			return worktest.Result{Error: word + " is not a number\n"}
-		}
-		sum += n
-	}
-	return worktest.Result{Output: fmt.Sprintln(sum)}
-}
 
 // Submit a task, wait for its end, and read what it gave.
 func Example() {
-	ctx := context.Background()
-	m := exampleManager(ctx)
-	defer startWorker(ctx, m)()
-
-	opened, err := m.Submit(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	for task, err := range m.Ended(ctx, []int64{opened.ID}) {
+	defer stop()
+	m := manager.New(site, "example", manager.Options{})
+	ctx, drain := context.WithCancel(context.Background())
+	drained := make(chan error)
+	go func() { // a worker, which may be on any host
+		drained <- worker.Run(ctx, site, worker.Options{Handlers: map[string]worker.Handler{
+			"greet": func(_ context.Context, job *worker.Job) error {
+				_, err := fmt.Fprintf(job.Stdout(), "hello %s", job.Task.Input)
+				return err
+			},
+		}})
+	}()
+
+	opened, err := m.Submit(ctx, task.Spec{Program: "greet", Class: "greet", Input: "world"})
+	if err != nil {
+		panic(err)
+	}
+	for t, err := range m.Ended(ctx, []int64{opened.ID}) {
 		if err != nil {
-			fmt.Println(err)
-			return
+			panic(err)
 		}
-		fmt.Printf("task %d %s: %s", task.ID, task.EndState(), task.Output())
+		fmt.Printf("task %d %s: %s\n", t.ID, t.EndState(), t.Output())
 	}
-	// Output: task 1 succeeded: 6
+	drain()
+	fmt.Println(<-drained)
+	// Output:
+	// task 1 succeeded: hello world
+	// <nil>
 }
 
 // Handle what ends, as a program does that collects results.
 func ExampleManager_Run() {
-	ctx := context.Background()
-	m := exampleManager(ctx)
-	defer startWorker(ctx, m)()
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
+	if err != nil {
+		panic(err)
+	}
+	defer stop()
+	m := manager.New(site, "example", manager.Options{})
+	ctx, drain := context.WithCancel(context.Background())
+	drained := make(chan error)
+	go func() {
+		drained <- worker.Run(ctx, site, worker.Options{Handlers: map[string]worker.Handler{
+			"half": func(_ context.Context, job *worker.Job) error {
+				var n int
+				if _, err := fmt.Sscan(job.Task.Input, &n); err != nil {
+					return fmt.Errorf("%s is not a number", job.Task.Input)
+				}
+				_, err := fmt.Fprint(job.Stdout(), n/2)
+				return err
+			},
+		}})
+	}()
 
-	for _, input := range []string{"10 11 12", "13 fourteen", "16 17 18"} {
-		if _, err := m.Submit(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: input}); err != nil {
-			fmt.Println(err)
-			return
+	for _, input := range []string{"10", "eleven", "12"} {
+		if _, err := m.Submit(ctx, task.Spec{Program: "half", Class: "half", Input: input}); err != nil {
+			panic(err)
 		}
 	}
 	var lines []string
-	err := m.Run(ctx, manager.Handlers{
+	err = m.Run(ctx, manager.Handlers{
 		Succeeded: func(_ context.Context, t *task.Task) error {
-			lines = append(lines, fmt.Sprintf("task %d: %s", t.ID, strings.TrimSpace(t.Output())))
+			lines = append(lines, fmt.Sprintf("task %d: %s", t.ID, t.Output()))
 			return nil // now it is archived
 		},
 		Failed: func(_ context.Context, t *task.Task) error {
@@ -145,49 +93,65 @@ func ExampleManager_Run() {
 	})
 	slices.Sort(lines)
 	fmt.Println(strings.Join(lines, "\n"))
-	fmt.Println(err)
+	drain()
+	fmt.Println(err, <-drained)
 	// Output:
-	// task 1: 33
-	// task 2 failed: fourteen is not a number
-	// task 3: 51
-	// <nil>
+	// task 1: 5
+	// task 2 failed: eleven is not a number
+	// task 3: 6
+	// <nil> <nil>
 }
 
-// Take a host out for maintenance: its workers finish what they run and claim
-// nothing more, until they are undrained.
+// Take a worker out for maintenance: it finishes what it runs and claims nothing more,
+// until the order is taken back.
 func ExampleManager_CommandWorker() {
-	ctx := context.Background()
-	m := exampleManager(ctx)
-	defer registerWorkers(ctx, m, "a1", "a2", "b1")()
-
-	workers, err := m.Workers(ctx)
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	for _, w := range workers {
-		if w.Node != "host-a" || !w.State.Alive() {
-			continue
-		}
-		was, err := m.CommandWorker(ctx, w.Name, task.CommandDrain)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Printf("%s was %s, %d of %d slots busy\n", was.Name, was.State, was.Busy, was.Slots)
+	defer stop()
+	m := manager.New(site, "example", manager.Options{})
+	ctx, leave := context.WithCancel(context.Background())
+	left, working := make(chan error), make(chan struct{})
+	go func() {
+		left <- worker.Run(ctx, site, worker.Options{
+			Name: "worker-A", Settings: worker.Settings{Node: "host-1"},
+			Handlers: map[string]worker.Handler{"work": func(_ context.Context, job *worker.Job) error {
+				close(working)
+				<-job.Draining()
+				return nil
+			}},
+		})
+	}()
+	if _, err := m.Submit(ctx, task.Spec{Program: "work", Class: "work"}); err != nil {
+		panic(err)
 	}
-	b1, err := m.Worker(ctx, "b1")
-	fmt.Printf("%s has order %q, %v\n", b1.Name, b1.Order, err)
+	<-working
+
+	was, err := m.CommandWorker(ctx, "worker-A", task.CommandDrain)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s on %s was %s\n", was.Name, was.Node, was.State)
+	is, err := m.Worker(ctx, "worker-A")
+	fmt.Println("its order is now to", is.Order, err)
+	leave()
+	fmt.Println(<-left)
 	// Output:
-	// a1 was ready, 0 of 8 slots busy
-	// a2 was ready, 0 of 8 slots busy
-	// b1 has order "", <nil>
+	// worker-A on host-1 was ready
+	// its order is now to drain <nil>
+	// <nil>
 }
 
 // Open many tasks. The request key makes the program safe to run again.
 func ExampleManager_SubmitAll() {
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
+	if err != nil {
+		panic(err)
+	}
+	defer stop()
+	m := manager.New(site, "example", manager.Options{})
 	ctx := context.Background()
-	m := exampleManager(ctx)
 
 	specs := func(yield func(task.Spec) bool) {
 		for n := 10; n <= 100; n += 3 {
@@ -204,8 +168,7 @@ func ExampleManager_SubmitAll() {
 	for range 2 {
 		opened, err := m.SubmitAll(ctx, specs, manager.WithRequestKey("numbers to 100"))
 		if err != nil {
-			fmt.Println(err)
-			return
+			panic(err)
 		}
 		fmt.Printf("tasks %d to %d\n", opened[0].ID, opened[len(opened)-1].ID)
 	}
