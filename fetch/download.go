@@ -30,7 +30,7 @@ import (
 // download brings the source's file into the stage and completes m with its
 // size and hash, which a pin must equal.
 func (f *Fetcher) download(ctx context.Context, s *stage, src task.Source, m *manifest, note func(string)) error {
-	sink, err := newSink(s.root, f.opts.MaxDownloadBytes)
+	sink, err := newSink(s.root, f.opts.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (f *Fetcher) rsync(ctx context.Context, s *stage, src task.Source, sink *si
 	name := path.Join(rsyncStage, path.Base(src.File))
 	if fi, err := s.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
 		return fmt.Errorf("rsync transferred nothing: %s is not a regular file, or is larger than %d bytes (%s)",
-			src, f.opts.MaxDownloadBytes, setting(limitDownload))
+			src, f.opts.MaxBytes, setting("MaxBytes"))
 	}
 	file, err := s.root.Open(name)
 	if err != nil {
@@ -91,7 +91,7 @@ func newSink(root *os.Root, limit int64) (*sink, error) {
 // Write implements io.Writer.
 func (s *sink) Write(p []byte) (int, error) {
 	if s.n+int64(len(p)) > s.max {
-		return 0, &LimitError{Option: limitDownload, Limit: s.max}
+		return 0, &limitError{of: limitDownload, most: s.max}
 	}
 	n, err := s.file.Write(p)
 	s.hash.Write(p[:n])
@@ -146,47 +146,27 @@ func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error 
 		return err
 	}
 	if !fi.Mode().IsRegular() {
-		return fmt.Errorf("%w: '%s' is not a regular file", ErrForbidden, printable(name))
+		return fmt.Errorf("%w: '%s' is not a regular file", errForbidden, printable(name))
 	}
 	return copyContext(ctx, sink, file)
 }
 
 // openAs opens with the rights of who may read local sources.
 func (f *Fetcher) openAs(name string) (file *os.File, err error) {
-	if f.opts.ReadAs == nil {
-		return f.openLocal(name)
-	}
-	err = f.opts.ReadAs(func() (err error) {
-		file, err = f.openLocal(name)
+	open := func() (err error) {
+		file, err = os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0) // a FIFO does not block
 		return err
-	})
+	}
+	if f.opts.ReadAs == nil {
+		err = open()
+		return file, err
+	}
+	err = f.opts.ReadAs(open)
 	if errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("%w: local sources are read as the user that programs run as, who must be allowed to: %w",
-			ErrForbidden, cleanPathError(err))
+			errForbidden, cleanPathError(err))
 	}
 	return file, err
-}
-
-// openLocal opens without waiting, so that a FIFO does not block, and below a
-// configured root if there are any, so that no link leads out.
-func (f *Fetcher) openLocal(name string) (*os.File, error) {
-	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
-	if len(f.opts.LocalRoots) == 0 {
-		return os.OpenFile(name, flags, 0)
-	}
-	for _, dir := range f.opts.LocalRoots {
-		rel, err := filepath.Rel(dir, name)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-			continue
-		}
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer root.Close()
-		return root.OpenFile(rel, flags, 0)
-	}
-	return nil, fmt.Errorf("%w: '%s' is in none of the directories this worker takes programs from", ErrForbidden, printable(name))
 }
 
 // cleanPathError keeps names of files, which tasks choose, printable.
@@ -219,25 +199,22 @@ func (f *Fetcher) runRsync(ctx context.Context, s *stage, src task.Source) error
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return os.NewSyscallError("kill", syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)) }
 	cmd.WaitDelay = 2 * time.Second
-	return runChild(cmd, messages, f.opts.MaxDownloadBytes)
+	return runChild(cmd, messages, f.opts.MaxBytes)
 }
 
 // rsyncArgs gives the fixed, safe options; the source stands behind "--".
 // Links are followed at the sender, so that only a regular file can arrive.
 func (f *Fetcher) rsyncArgs(src task.Source, dst string) []string {
-	seconds := strconv.Itoa(int(math.Ceil(f.opts.StallTimeout.Seconds())))
+	seconds := strconv.Itoa(int(math.Ceil(f.opts.stallTimeout.Seconds())))
 	args := []string{
 		"--times", "--copy-links", "--no-devices", "--no-specials", "--no-perms", "--chmod=F0600",
-		"--protect-args", "--max-size=" + strconv.FormatInt(f.opts.MaxDownloadBytes, 10), "--timeout=" + seconds,
+		"--protect-args", "--max-size=" + strconv.FormatInt(f.opts.MaxBytes, 10), "--timeout=" + seconds,
 	}
 	if src.Kind == task.SourceDaemon {
 		args = append(args, "--contimeout="+seconds)
-		if f.opts.RsyncPasswordFile != "" {
-			args = append(args, "--password-file="+f.opts.RsyncPasswordFile)
-		}
 	} else {
 		// ssh keeps the first value it sees of an option.
-		ssh := strings.Join(slices.Concat([]string{f.opts.SSHCommand}, f.opts.SSHExtra, f.opts.SSHOptions), " ")
+		ssh := strings.Join(slices.Concat([]string{"ssh"}, f.opts.SSHExtra, sshOptions), " ")
 		args = append(args, "--rsh="+ssh)
 	}
 	return append(args, "--", src.Path, dst+"/")

@@ -16,18 +16,16 @@ var (
 	ErrUnpinned = errors.New("source is not pinned")
 	// ErrChecksum: the content is not the pinned one.
 	ErrChecksum = errors.New("checksum mismatch")
-	// ErrConflict: the program directory holds another source or content.
-	ErrConflict = errors.New("program is already installed from elsewhere")
-	// ErrArchive: the archive is damaged or holds what is never unpacked.
-	ErrArchive = errors.New("archive refused")
 	// ErrLimit: a configured limit of size, number or ratio was exceeded.
 	ErrLimit = errors.New("limit exceeded")
-	// ErrStalled: the sender was silent for longer than Options.StallTimeout.
-	ErrStalled = errors.New("transfer stalled")
 	// ErrTimeout: the fetch took longer than Options.Timeout.
 	ErrTimeout = errors.New("fetch timed out")
-	// ErrForbidden: the place the source points at may not be used.
-	ErrForbidden = errors.New("not allowed")
+)
+
+var (
+	errArchive   = errors.New("archive refused")  // it is damaged or holds what is never unpacked
+	errStalled   = errors.New("transfer stalled") // the sender was silent for longer than stallTimeout
+	errForbidden = errors.New("not allowed")      // the place the source points at may not be used
 )
 
 // Error is what [Fetcher.Ensure] returns: the program, the worker if
@@ -51,92 +49,77 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ConflictError says that a program directory holds something else than the
-// task asks for. Nothing is replaced: other tasks may be running it.
-type ConflictError struct {
-	Program string
-	// Field is what differs: "source" or "sha256".
-	Field string
-	// Installed and Wanted are the two values of Field.
-	Installed, Wanted string
+// limit is what a program may not exceed.
+type limit struct {
+	text   string // what is exceeded, with its number
+	option string // the field of Options that is it; empty if nothing can be set
 }
 
-// Error names both values and the remedy.
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("program '%s' is already installed with %s '%s', the task wants '%s': "+
-		"use another program name or remove the program's directory", e.Program, e.Field, e.Installed, e.Wanted)
-}
+var (
+	limitDownload  = limit{"the file is larger than %d bytes", "MaxBytes"}
+	limitBytes     = limit{"it unpacks to more than %d bytes", "MaxBytes"}
+	limitFileBytes = limit{"a file is larger than %d bytes", "MaxFileBytes"}
+	limitEntries   = limit{"there are more than %d entries", "MaxEntries"}
+	limitDepth     = limit{"directories are more than %d deep", ""}
+	limitRatio     = limit{"it unpacks to more than %d times its own size, as only bombs do", ""}
+)
 
-// Is makes a ConflictError match [ErrConflict].
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
-
-// LimitError says which limit of [Options] was exceeded.
-type LimitError struct {
-	// Option is the name of the field of Options.
-	Option string
-	Limit  int64
-	// Where is the file or entry, possibly empty.
-	Where string
+// limitError says which limit was exceeded; it matches ErrLimit.
+type limitError struct {
+	of    limit
+	most  int64
+	where string // the file or entry, possibly empty
 }
 
 // Error names what was exceeded, the limit and the remedy.
-func (e *LimitError) Error() string {
+func (e *limitError) Error() string {
 	where := ""
-	if e.Where != "" {
-		where = fmt.Sprintf(" in '%s'", printable(e.Where))
+	if e.where != "" {
+		where = fmt.Sprintf(" in '%s'", printable(e.where))
 	}
-	what := fmt.Sprintf(limitTexts[e.Option], e.Limit)
-	if key := setting(e.Option); key != "" {
-		return fmt.Sprintf("%s%s: raise %s if the program is trusted", what, where, key)
+	what := fmt.Sprintf(e.of.text, e.most)
+	if e.of.option == "" {
+		return what + where + ": pack it otherwise"
 	}
-	return what + where + ": pack it otherwise"
+	return fmt.Sprintf("%s%s: raise %s if the program is trusted", what, where, setting(e.of.option))
 }
 
-// Is makes a LimitError match [ErrLimit].
-func (e *LimitError) Is(target error) bool { return target == ErrLimit }
+// Is implements [errors.Is].
+func (e *limitError) Is(target error) bool { return target == ErrLimit }
 
-// StatusError is an HTTP answer other than 200.
-type StatusError struct{ Code int }
+// statusError is an HTTP answer other than 200.
+type statusError struct{ code int }
 
 // Error gives the status code.
-func (e *StatusError) Error() string {
-	return fmt.Sprintf("server answered with HTTP status %d", e.Code)
+func (e *statusError) Error() string {
+	return fmt.Sprintf("server answered with HTTP status %d", e.code)
 }
 
-// OptionError says which option is wrong and what would be right.
-type OptionError struct {
-	Field  string
-	Value  any
-	Remedy string
-}
-
-// Error names field, or the setting it comes from, value and remedy.
-func (e *OptionError) Error() string {
-	name := setting(e.Field)
+// badOption says which option, or the setting it comes from, is wrong, and what would be right.
+func badOption(field string, value any, remedy string) error {
+	name := setting(field)
 	if name == "" {
-		name = "fetch option " + e.Field
+		name = "fetch option " + field
 	}
-	return fmt.Sprintf("%s: bad value %q: %s", name, fmt.Sprint(e.Value), e.Remedy)
+	return fmt.Errorf("%s: bad value %q: %s", name, fmt.Sprint(value), remedy)
 }
 
-// DiskFullError says that there was no room for a program. It matches
+// diskFullError says that there was no room for a program in the directory dir. It matches
 // syscall.ENOSPC, also where a quota was exceeded or a child process met the
 // full disk. Nothing of the program is left, and the failure is not remembered:
 // the next fetch tries again.
-type DiskFullError struct {
-	// Dir is the directory of programs on the full disk.
-	Dir string
-	// Err is what failed.
-	Err error
+type diskFullError struct {
+	dir string
+	err error
 }
 
 // Error names the directory and what failed.
-func (e *DiskFullError) Error() string {
-	return fmt.Sprintf("the disk of '%s' is full: make room: %v", e.Dir, e.Err)
+func (e *diskFullError) Error() string {
+	return fmt.Sprintf("the disk of '%s' is full: make room: %v", e.dir, e.err)
 }
 
-// Is makes a DiskFullError match syscall.ENOSPC.
-func (e *DiskFullError) Is(target error) bool { return target == syscall.ENOSPC }
+// Is implements [errors.Is].
+func (e *diskFullError) Is(target error) bool { return target == syscall.ENOSPC }
 
 // Unwrap gives the cause.
-func (e *DiskFullError) Unwrap() error { return e.Err }
+func (e *diskFullError) Unwrap() error { return e.err }

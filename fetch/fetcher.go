@@ -50,7 +50,7 @@ type Fetcher struct {
 }
 
 // New makes a Fetcher, creates Options.Dir and removes what fetches of dead
-// processes left. Errors of options are [OptionError]s. Close releases it.
+// processes left. Close releases it.
 func New(o Options) (*Fetcher, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (f *Fetcher) explainFull(err error) error {
 	if !disk.Full(err) {
 		return err
 	}
-	return &DiskFullError{Dir: f.opts.Dir, Err: err}
+	return &diskFullError{dir: f.opts.Dir, err: err}
 }
 
 // withCause prefers the reason for which a context was cancelled to the error

@@ -67,9 +67,9 @@ func TestFullDisk(t *testing.T) {
 func wantFull(t *testing.T, err error, dir string) {
 	t.Helper()
 	wantErr(t, err, syscall.ENOSPC, "the disk of '"+dir+"' is full", "make room")
-	var full *DiskFullError
-	if !errors.As(err, &full) || full.Dir != dir {
-		t.Errorf("%#v, want a DiskFullError", err)
+	var full *diskFullError
+	if !errors.As(err, &full) || full.dir != dir {
+		t.Errorf("%#v, want a diskFullError", err)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestExplainFull(t *testing.T) {
 // Names of files come from archives, and errors are joined: still it is one line.
 func TestErrorIsOneLine(t *testing.T) {
 	t.Parallel()
-	err := &Error{Program: "p", Err: errors.Join(&os.PathError{Op: "write", Path: "a\u202eb", Err: syscall.EIO}, ErrArchive)}
+	err := &Error{Program: "p", Err: errors.Join(&os.PathError{Op: "write", Path: "a\u202eb", Err: syscall.EIO}, errArchive)}
 	const want = `could not fetch program 'p': write a\u202eb: input/output error\narchive refused`
 	if err.Error() != want {
 		t.Errorf("got  %s\nwant %s", err, want)

@@ -133,7 +133,7 @@ func testOptions(t testing.TB) Options {
 	o := DefaultOptions()
 	o.Dir = filepath.Join(t.TempDir(), "programs")
 	o.WorkDir = t.TempDir()
-	o.RetryDelay = time.Millisecond
+	o.retryDelay = time.Millisecond
 	o.FailureBackoff = 0
 	return o
 }

@@ -81,7 +81,7 @@ func refuse(t *testing.T, format task.SourceFormat, data []byte) {
 	t.Helper()
 	o := testOptions(t)
 	err := ensureLocal(t, o, format, data)
-	if !errors.Is(err, ErrArchive) && !errors.Is(err, ErrLimit) {
+	if !errors.Is(err, errArchive) && !errors.Is(err, ErrLimit) {
 		t.Errorf("not refused: %v", err)
 	} else if strings.ContainsAny(err.Error(), "\n\x00\x1b") {
 		t.Errorf("unfit for a log: %q", err)
@@ -134,17 +134,22 @@ func TestLimits(t *testing.T) {
 		many = append(many, entry{name: fmt.Sprintf("f%d", i), mode: 0o644})
 	}
 	deep = append(deep, entry{name: strings.Repeat("d/", 20) + "x", mode: 0o644})
+	zeros := []entry{{name: "zeros", body: strings.Repeat("\x00", 1<<20), mode: 0o644}}
+	const unpacked = "unpacks to more than 10000 bytes: raise [worker] fetch_max_bytes"
 	for text, c := range map[string]struct {
 		entries []entry
 		set     func(*Options)
 	}{
-		"fetch_max_file_bytes": {goodEntries(), func(o *Options) { o.MaxFileBytes = 1000 }},
-		"unpacks to more than 1000 bytes: raise [worker] fetch_max_bytes": {goodEntries(), func(o *Options) { o.MaxBytes = 1000 }},
-		"fetch_max_entries":                                                 {many, func(o *Options) { o.MaxEntries = 100 }},
-		"directories are more than 10 deep in ":                             {deep, func(o *Options) { o.MaxDepth = 10 }},
-		"the file is larger than 100 bytes: raise [worker] fetch_max_bytes": {goodEntries(), func(o *Options) { o.MaxDownloadBytes = 100 }},
+		"fetch_max_file_bytes":                  {goodEntries(), func(o *Options) { o.MaxFileBytes = 1000 }},
+		unpacked:                                {zeros, func(o *Options) { o.MaxBytes = 10_000 }},
+		"fetch_max_entries":                     {many, func(o *Options) { o.MaxEntries = 100 }},
+		"directories are more than 10 deep in ": {deep, func(o *Options) { o.maxDepth = 10 }},
+		"the file is larger than 100 bytes: raise [worker] fetch_max_bytes": {goodEntries(), func(o *Options) { o.MaxBytes = 100 }},
 	} {
 		for format, data := range allFormats(t, c.entries) {
+			if text == unpacked && format == task.FormatTar { // it is larger than what is in it
+				continue
+			}
 			o := testOptions(t)
 			c.set(&o)
 			err := ensureLocal(t, o, format, data)
@@ -166,7 +171,7 @@ func TestRatio(t *testing.T) {
 		wantErr(t, ensureLocal(t, o, format, data), ErrLimit, "bombs")
 		nothingInstalled(t, o)
 		o = testOptions(t)
-		o.MaxRatio = 1 << 30
+		o.maxRatio = 1 << 30
 		wantErr(t, ensureLocal(t, o, format, data), ErrNotRunnable)
 	}
 }
@@ -182,7 +187,7 @@ func TestTarBombOfHeaders(t *testing.T) {
 	o = testOptions(t)
 	o.MaxBytes, o.MaxEntries = 10_000, 10
 	wantErr(t, ensureLocal(t, o, task.FormatTar, data), ErrLimit, "fetch_max_bytes")
-	wantErr(t, ensureLocal(t, testOptions(t), task.FormatTar, append(tarBytes(t, goodEntries()), "more"...)), ErrArchive, "follow the end")
+	wantErr(t, ensureLocal(t, testOptions(t), task.FormatTar, append(tarBytes(t, goodEntries()), "more"...)), errArchive, "follow the end")
 }
 
 // A zip's directory is bounded before it is read into memory, entries that
@@ -205,7 +210,7 @@ func TestZipTricks(t *testing.T) {
 	} {
 		data := bytes.Clone(good)
 		change(data, bytes.Index(data, []byte("PK\x01\x02")))
-		wantErr(t, ensureLocal(t, testOptions(t), task.FormatZip, data), ErrArchive, text)
+		wantErr(t, ensureLocal(t, testOptions(t), task.FormatZip, data), errArchive, text)
 	}
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf) // as packed on a system without modes

@@ -23,13 +23,13 @@ import (
 
 // httpGet downloads src into sink and repeats what may be a passing trouble.
 func (f *Fetcher) httpGet(ctx context.Context, src task.Source, sink *sink) error {
-	delay := f.opts.RetryDelay
+	delay := f.opts.retryDelay
 	for tries := 0; ; tries++ {
 		if err := sink.reset(); err != nil {
 			return err
 		}
 		err := f.getOnce(ctx, src, sink)
-		if err == nil || tries == f.opts.HTTPRetries || ctx.Err() != nil || !passing(err) {
+		if err == nil || tries == httpRetries || ctx.Err() != nil || !passing(err) {
 			return err
 		}
 		select {
@@ -43,8 +43,8 @@ func (f *Fetcher) httpGet(ctx context.Context, src task.Source, sink *sink) erro
 
 // passing says whether a repeated GET may succeed.
 func passing(err error) bool {
-	if status, ok := errors.AsType[*StatusError](err); ok {
-		return status.Code == http.StatusTooManyRequests || status.Code >= 500
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.code == http.StatusTooManyRequests || status.code >= 500
 	}
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED)
@@ -75,13 +75,13 @@ func (f *Fetcher) getOnce(ctx context.Context, src task.Source, sink *sink) erro
 
 // receive copies the body, and gives up when nothing comes for StallTimeout.
 func (f *Fetcher) receive(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, sink *sink) error {
-	watchdog := time.AfterFunc(f.opts.StallTimeout, func() {
-		cancel(fmt.Errorf("%w: nothing came for %v", ErrStalled, f.opts.StallTimeout))
+	watchdog := time.AfterFunc(f.opts.stallTimeout, func() {
+		cancel(fmt.Errorf("%w: nothing came for %v", errStalled, f.opts.stallTimeout))
 	})
 	defer watchdog.Stop()
 	_, err := io.Copy(sink, readerFunc(func(p []byte) (int, error) {
 		n, err := resp.Body.Read(p)
-		watchdog.Reset(f.opts.StallTimeout)
+		watchdog.Reset(f.opts.stallTimeout)
 		return n, err
 	}))
 	return downloadError(ctx, err, sink.n, resp.ContentLength)
@@ -105,10 +105,10 @@ func downloadError(ctx context.Context, err error, got, want int64) error {
 // checkResponse refuses what cannot be the whole file, byte for byte.
 func (f *Fetcher) checkResponse(resp *http.Response, src task.Source) error {
 	if resp.StatusCode != http.StatusOK {
-		return &StatusError{Code: resp.StatusCode}
+		return &statusError{code: resp.StatusCode}
 	}
-	if resp.ContentLength > f.opts.MaxDownloadBytes {
-		return &LimitError{Option: limitDownload, Limit: f.opts.MaxDownloadBytes}
+	if resp.ContentLength > f.opts.MaxBytes {
+		return &limitError{of: limitDownload, most: f.opts.MaxBytes}
 	}
 	// Some servers describe a .tar.gz file as a .tar with a gzip encoding.
 	encoding := strings.ToLower(resp.Header.Get("Content-Encoding"))
@@ -151,18 +151,15 @@ func newClient(o *Options) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: o.StallTimeout, ControlContext: dialControl(o.AllowLinkLocal)}
+	dialer := &net.Dialer{Timeout: o.stallTimeout, ControlContext: dialControl}
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        trusted,
-		TLSHandshakeTimeout:    o.StallTimeout,
-		ResponseHeaderTimeout:  o.StallTimeout,
+		TLSHandshakeTimeout:    o.stallTimeout,
+		ResponseHeaderTimeout:  o.stallTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true,
 		DisableKeepAlives:      true,
-	}
-	if o.ProxyFromEnvironment {
-		transport.Proxy = http.ProxyFromEnvironment
 	}
 	return &http.Client{Transport: transport, CheckRedirect: checkRedirect(o.MaxRedirects)}, nil
 }
@@ -174,14 +171,14 @@ func tlsConfig(caFile string) (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(caFile)
 	if err != nil {
-		return nil, &OptionError{"CAFile", caFile, "name a readable file with PEM certificates: " + err.Error()}
+		return nil, badOption("CAFile", caFile, "name a readable file with PEM certificates: "+err.Error())
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, &OptionError{"CAFile", caFile, "it holds no PEM certificate"}
+		return nil, badOption("CAFile", caFile, "it holds no PEM certificate")
 	}
 	config.RootCAs = pool
 	return config, nil
@@ -192,18 +189,15 @@ var awsMetadataV6 = netip.MustParseAddr("fd00:ec2::254")
 
 // dialControl looks at the resolved address, so that no name and no redirect
 // leads to the credentials a cloud host offers to its own processes.
-func dialControl(allowLinkLocal bool) func(context.Context, string, string, syscall.RawConn) error {
-	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		addr, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("dial %s: %w", address, err)
-		}
-		ip := addr.Addr().Unmap().WithZone("")
-		if !allowLinkLocal && (ip.IsLinkLocalUnicast() || ip == awsMetadataV6) {
-			return fmt.Errorf("%w: %s is a link-local or metadata address", ErrForbidden, ip)
-		}
-		return nil
+func dialControl(_ context.Context, _, address string, _ syscall.RawConn) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("dial %s: %w", address, err)
 	}
+	if ip := addr.Addr().Unmap().WithZone(""); ip.IsLinkLocalUnicast() || ip == awsMetadataV6 {
+		return fmt.Errorf("%w: %s is a link-local or metadata address", errForbidden, ip)
+	}
+	return nil
 }
 
 // errRedirect is wrapped by refused redirects.

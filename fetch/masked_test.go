@@ -44,7 +44,7 @@ func TestParametersAreMasked(t *testing.T) {
 	t.Parallel()
 	url := hidingSite(t)
 	o := DefaultOptions()
-	o.Dir, o.RetryDelay = t.TempDir(), 1
+	o.Dir, o.retryDelay = t.TempDir(), 1
 	f, err := New(o)
 	if err != nil {
 		t.Fatal(err)

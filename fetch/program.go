@@ -71,13 +71,17 @@ func readPlain(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxManifest))
 }
 
-// matches compares what is installed with what a task wants.
+// matches compares what is installed with what a task wants. Nothing is replaced: other tasks may be running it.
 func (m *manifest) matches(src task.Source) error {
+	conflict := func(field, installed, wanted string) error {
+		return fmt.Errorf("program '%s' is already installed with %s '%s', the task wants '%s': "+
+			"use another program name or remove the program's directory", m.Program, field, installed, wanted)
+	}
 	if m.Source != src.Location {
-		return &ConflictError{Program: m.Program, Field: "source", Installed: redact(m.Source), Wanted: redact(src.Location)}
+		return conflict("source", redact(m.Source), redact(src.Location))
 	}
 	if src.SHA256 != "" && m.SHA256 != src.SHA256 {
-		return &ConflictError{Program: m.Program, Field: "sha256", Installed: m.SHA256, Wanted: src.SHA256}
+		return conflict("sha256", m.SHA256, src.SHA256)
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ func (t *tree) cleanName(name string) (string, error) {
 		}
 	}
 	clean := path.Clean(name)
-	if strings.Count(clean, "/") > t.budget.opts.MaxDepth {
-		return "", &LimitError{Option: limitDepth, Limit: int64(t.budget.opts.MaxDepth), Where: name}
+	if strings.Count(clean, "/") > t.budget.opts.maxDepth {
+		return "", &limitError{of: limitDepth, most: int64(t.budget.opts.maxDepth), where: name}
 	}
 	if first, _, _ := strings.Cut(clean, "/"); first == manifestFile {
 		return "", refused(name, "has a name that the fetcher needs itself")
@@ -137,7 +137,7 @@ func (t *tree) writeFile(ctx context.Context, name string, perm fs.FileMode, r i
 	err = copyContext(ctx, file, readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
 		if size += int64(n); size > t.budget.opts.MaxFileBytes {
-			return 0, &LimitError{Option: limitFileBytes, Limit: t.budget.opts.MaxFileBytes, Where: name}
+			return 0, &limitError{of: limitFileBytes, most: t.budget.opts.MaxFileBytes, where: name}
 		}
 		if limit := t.budget.addBytes(n); limit != nil {
 			return 0, limit

@@ -1,12 +1,10 @@
 package fetch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,7 +30,7 @@ func TestSymlinkTargets(t *testing.T) {
 	} {
 		tr := newTree(openRoot(t), &budget{opts: &o})
 		err := tr.addSymlink("a/b/link", target)
-		if (err == nil) != good || err != nil && !errors.Is(err, ErrArchive) {
+		if (err == nil) != good || err != nil && !errors.Is(err, errArchive) {
 			t.Errorf("%q: %v", target, err)
 		}
 	}
@@ -45,7 +43,7 @@ func TestMakeLinksResolves(t *testing.T) {
 	for _, target := range []string{"..", "../x", "/etc", "self"} {
 		tr := newTree(openRoot(t), &budget{opts: &o})
 		tr.links = []symlink{{"self", target}}
-		wantErr(t, tr.makeLinks(), ErrArchive, "leads outside or into a circle")
+		wantErr(t, tr.makeLinks(), errArchive, "leads outside or into a circle")
 	}
 }
 
@@ -101,29 +99,4 @@ func TestLocksArePerProgram(t *testing.T) {
 	again, err := other.lock(t.Context(), "p")
 	noErr(t, err)
 	again()
-}
-
-func ExampleFetcher_Ensure() {
-	dir, err := os.MkdirTemp("", "fetch")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	source := filepath.Join(dir, "run.sh")
-	if err := os.WriteFile(source, []byte("#!/bin/sh\necho hello\n"), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
-	options := DefaultOptions()
-	options.Dir = filepath.Join(dir, "programs")
-	f, err := New(options)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer f.Close()
-	installed, err := f.Ensure(context.Background(), "greet", "rsync:"+source, nil)
-	fmt.Println(filepath.Base(installed), err)
-	// Output: greet <nil>
 }

@@ -58,7 +58,7 @@ func (f *Fetcher) unpack(ctx context.Context, s *stage, src task.Source, program
 func unpackFile(ctx context.Context, root *os.Root, file *os.File, format task.SourceFormat, o *Options) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the decoder panicked: %v", ErrArchive, p)
+			err = fmt.Errorf("%w: the decoder panicked: %v", errArchive, p)
 		}
 	}()
 	fi, err := file.Stat()
@@ -81,19 +81,19 @@ func unpackFile(ctx context.Context, root *os.Root, file *os.File, format task.S
 	return t.makeLinks()
 }
 
-// archiveError makes the decoders' own errors match ErrArchive.
+// archiveError makes the decoders' own errors match errArchive.
 func archiveError(ctx context.Context, err error) error {
-	var own *LimitError
+	var own *limitError
 	var disk *fs.PathError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &own):
 		return own
-	case errors.Is(err, ErrArchive), errors.As(err, &disk):
+	case errors.Is(err, errArchive), errors.As(err, &disk):
 		return err
 	default:
-		return fmt.Errorf("%w: it is damaged, truncated or of another type: %w", ErrArchive, err)
+		return fmt.Errorf("%w: it is damaged, truncated or of another type: %w", errArchive, err)
 	}
 }
 
@@ -120,7 +120,7 @@ func untar(ctx context.Context, t *tree, file io.Reader, format task.SourceForma
 	// The tar reader takes a missing end for an end. With the two blocks of
 	// zeros that stand there it does not need to read so far.
 	if s.ended {
-		return fmt.Errorf("%w: it is truncated: the end of the tar file is missing", ErrArchive)
+		return fmt.Errorf("%w: it is truncated: the end of the tar file is missing", errArchive)
 	}
 	return drain(s)
 }
@@ -132,7 +132,7 @@ func drain(s *stream) error {
 		n, err := s.Read(buf)
 		for _, c := range buf[:n] {
 			if c != 0 {
-				return fmt.Errorf("%w: data follow the end of the tar file", ErrArchive)
+				return fmt.Errorf("%w: data follow the end of the tar file", errArchive)
 			}
 		}
 		// Not errors.Is: a decoder's error that wraps io.EOF is a truncation.
@@ -186,7 +186,7 @@ func nestedHint(root *os.Root) string {
 
 // refused makes the error for an entry that is never unpacked.
 func refused(name, why string) error {
-	return fmt.Errorf("%w: entry '%s' %s", ErrArchive, printable(name), why)
+	return fmt.Errorf("%w: entry '%s' %s", errArchive, printable(name), why)
 }
 
 // addTar takes one entry of a tar file; the type flag decides, not the mode.
@@ -288,7 +288,7 @@ func (z *zipDirectory) ReadAt(p []byte, off int64) (int, error) {
 	n, err := z.File.ReadAt(p, off)
 	if !z.done {
 		if z.left -= int64(n); z.left < 0 {
-			return 0, &LimitError{Option: limitEntries, Limit: int64(z.limit), Where: "the zip directory"}
+			return 0, &limitError{of: limitEntries, most: int64(z.limit), where: "the zip directory"}
 		}
 	}
 	return n, err
@@ -309,14 +309,14 @@ type budget struct {
 
 func (b *budget) addEntry() error {
 	if b.entries++; b.entries > b.opts.MaxEntries {
-		return &LimitError{Option: limitEntries, Limit: int64(b.opts.MaxEntries)}
+		return &limitError{of: limitEntries, most: int64(b.opts.MaxEntries)}
 	}
 	return nil
 }
 
 func (b *budget) addBytes(n int) error {
 	if b.bytes += int64(n); b.bytes > b.opts.MaxBytes {
-		return &LimitError{Option: limitBytes, Limit: b.opts.MaxBytes}
+		return &limitError{of: limitBytes, most: b.opts.MaxBytes}
 	}
 	return b.checkRatio(b.bytes)
 }
@@ -326,14 +326,14 @@ func (b *budget) addBytes(n int) error {
 func (b *budget) addStream(n int) error {
 	const perEntry, slack = 3 * 512, 1 << 20
 	if b.stream += int64(n); b.stream > b.opts.MaxBytes+int64(b.opts.MaxEntries)*perEntry+slack {
-		return &LimitError{Option: limitBytes, Limit: b.opts.MaxBytes}
+		return &limitError{of: limitBytes, most: b.opts.MaxBytes}
 	}
 	return b.checkRatio(b.stream)
 }
 
 func (b *budget) checkRatio(n int64) error {
-	if n > ratioFree && n/int64(b.opts.MaxRatio) > b.archive {
-		return &LimitError{Option: limitRatio, Limit: int64(b.opts.MaxRatio)}
+	if n > ratioFree && n/int64(b.opts.maxRatio) > b.archive {
+		return &limitError{of: limitRatio, most: int64(b.opts.maxRatio)}
 	}
 	return nil
 }

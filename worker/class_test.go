@@ -60,7 +60,7 @@ func TestClassify(t *testing.T) {
 		"no memory to start":      {nil, &none, start(process.ReasonResources), sm.ClassHost},
 		"no directory":            {nil, &none, start(process.ReasonDirectory), sm.ClassHost},
 		"no shim":                 {nil, &none, &hostError{errors.New("x")}, sm.ClassHost},
-		"disk full while fetched": {nil, &none, fetching(&fetch.DiskFullError{Err: syscall.ENOSPC}), sm.ClassHost},
+		"disk full while fetched": {nil, &none, fetching(syscall.ENOSPC), sm.ClassHost},
 
 		"no run.sh":           {nil, &none, start(process.ReasonMissing), sm.ClassProgram},
 		"exec format":         {nil, &none, start(process.ReasonFormat), sm.ClassProgram},
@@ -72,7 +72,7 @@ func TestClassify(t *testing.T) {
 		"no archive":          {nil, &none, fetching(task.ErrInvalidFormat), sm.ClassProgram},
 		"no argument":         {nil, &none, &argumentError{"x"}, sm.ClassProgram},
 
-		"server says no":     {nil, &none, fetching(&fetch.StatusError{Code: 503}), sm.ClassFetch},
+		"server says no":     {nil, &none, fetching(errors.New("HTTP status 503")), sm.ClassFetch},
 		"fetch timed out":    {nil, &none, fetching(fetch.ErrTimeout), sm.ClassFetch},
 		"checksum":           {nil, &none, fetching(fetch.ErrChecksum), sm.ClassFetch},
 		"another's fetcher":  {nil, &none, &fetchingError{errors.New("x")}, sm.ClassFetch},

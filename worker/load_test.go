@@ -40,13 +40,13 @@ func TestFetchOptions(t *testing.T) {
 	}
 	all := complete(Options{Name: "w"}, c)
 	o := all.fetching()
-	got := []any{o.Dir, o.Worker, o.Timeout, o.MaxBytes, o.MaxDownloadBytes, o.MaxEntries, o.MaxFileBytes,
+	got := []any{o.Dir, o.Worker, o.Timeout, o.MaxBytes, o.MaxEntries, o.MaxFileBytes,
 		o.MaxRedirects, o.NetrcFile, o.CAFile, o.RsyncPath, o.RequirePinned}
-	want := []any{"dir", "w", 7 * time.Second, int64(11), int64(11), 12, int64(13), 3, "netrc", "ca", "/bin/rs", true}
+	want := []any{"dir", "w", 7 * time.Second, int64(11), 12, int64(13), 3, "netrc", "ca", "/bin/rs", true}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("options %v, want %v", got, want)
 	}
-	if !slices.Equal(o.SSHExtra, []string{"-i", "key"}) || !slices.Contains(o.SSHOptions, "-oBatchMode=yes") {
-		t.Errorf("ssh options %q, %q: want those of the configuration and the safe ones", o.SSHExtra, o.SSHOptions)
+	if !slices.Equal(o.SSHExtra, []string{"-i", "key"}) {
+		t.Errorf("ssh options %q: want those of the configuration", o.SSHExtra)
 	}
 }

@@ -206,8 +206,7 @@ func (o *options) containment(site string) shim.Options {
 func (o *options) fetching() fetch.Options {
 	f := fetch.DefaultOptions()
 	f.Dir, f.Worker = o.ProgramDir, o.Name
-	f.MaxDownloadBytes, f.MaxBytes = o.FetchMaxBytes, o.FetchMaxBytes
-	f.MaxFileBytes, f.MaxEntries = o.FetchMaxFileBytes, o.FetchMaxEntries
+	f.MaxBytes, f.MaxFileBytes, f.MaxEntries = o.FetchMaxBytes, o.FetchMaxFileBytes, o.FetchMaxEntries
 	f.MaxRedirects, f.Timeout = o.FetchMaxRedirects, o.FetchTimeout
 	f.NetrcFile, f.CAFile = o.NetrcFile, o.CAFile
 	f.SSHExtra = strings.Fields(o.SSHOptions)

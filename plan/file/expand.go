@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,53 +15,95 @@ import (
 
 // Plan is a plan file with its parameters filled in.
 type Plan struct {
-	Name      string `json:"name"`
-	OnFailure string `json:"on_failure"`
-	// Tasks are those that are known before the plan runs, in an order in which each comes behind all that it needs.
-	Tasks []Task `json:"tasks"`
-	// Later are the steps that are opened once it runs: those that are repeated for lines, and what needs such a step. Each
+	Name string
+	// OnFailure is what it does when a task fails: cancel, hold or continue; empty for the default.
+	OnFailure string
+
+	from *document
+	// tasks are those that are known before the plan runs, in an order in which each comes behind all that it needs.
+	tasks []planTask
+	// later are the steps that are opened once it runs: those that are repeated for lines, and what needs such a step. Each
 	// comes behind all that it needs.
-	Later []Later `json:"later,omitempty"`
-
-	path string // of the file, for errors
+	later []laterStep
 }
 
-// Later is a step that is opened once the plan runs.
-type Later struct {
-	// Lines is the step for the lines of whose result it is repeated, and Most how many there may be. Empty if it only needs such a step.
-	Lines string
-	Most  int
-	Needs []Need
-	// Tasks are those of the step, without what they need. With Lines it is one, in which growth.Item stands for the line.
-	Tasks []Task
-}
-
-// Task is a task of a plan.
-type Task struct {
-	// Step is the name of its step, Line where that begins.
-	Step string
-	Line int
-	// Item is what a step with foreach repeats it for, and Number its place among the tasks of that step, from 1; 0 in others.
-	Item   string
-	Number int
-	// Fields are those of the task, defaults included, each with its line.
-	Fields []Field
-	// Needs are the tasks it needs, in the order of its arguments.
-	Needs []TaskNeed
-	// Args is how its program gets their results: words, files, or empty for the default.
-	Args string
-}
-
-// Name is what the task is called: the name of its step, with its number if there are several.
-func (t *Task) Name() string {
-	if t.Number == 0 {
-		return t.Step
+// all are the tasks of the plan, those of later steps too.
+func (p *Plan) all() []planTask {
+	all := slices.Clone(p.tasks)
+	for i := range p.later {
+		all = append(all, p.later[i].tasks...)
 	}
-	return fmt.Sprintf("%s[%d]", t.Step, t.Number)
+	return all
 }
 
-// TaskNeed is a task that another one needs: its place in Plan.Tasks, and with which end.
-type TaskNeed struct {
+// MarshalJSON writes the plan with the names of the file. What a task needs are places among its tasks; passwords and tokens of
+// sources are masked.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // as the caller has it
+	err := enc.Encode(struct {
+		Name      string      `json:"name"`
+		OnFailure string      `json:"on_failure"`
+		Tasks     []planTask  `json:"tasks"`
+		Later     []laterStep `json:"later,omitempty"`
+	}{p.Name, p.OnFailure, p.tasks, p.later})
+	return out.Bytes(), err //nolint:wrapcheck // it cannot fail
+}
+
+// String is for people: "3 steps, 5 tasks", "3 steps, 2 tasks and one for each line of list".
+func (p *Plan) String() string {
+	tasks, lines := len(p.tasks), ""
+	for i := range p.later {
+		l := &p.later[i]
+		switch {
+		case l.lines == "":
+			tasks += len(l.tasks)
+		case lines == "":
+			lines = " and one for each line of " + l.lines
+		default:
+			lines += " and of " + l.lines
+		}
+	}
+	return fmt.Sprintf("%d steps, %d tasks", len(p.from.steps), tasks) + lines
+}
+
+// laterStep is a step that is opened once the plan runs.
+type laterStep struct {
+	// lines is the step for the lines of whose result it is repeated, and most how many there may be. Empty if it only needs such a step.
+	lines string
+	most  int
+	needs []need
+	// tasks are those of the step, without what they need. With lines it is one, in which growth.Item stands for the line.
+	tasks []planTask
+}
+
+// planTask is a task of a plan.
+type planTask struct {
+	// step is the name of its step, line where that begins.
+	step string
+	line int
+	// item is what a step with foreach repeats it for, and number its place among the tasks of that step, from 1; 0 in others.
+	item   string
+	number int
+	// fields are those of the task, defaults included, each with its line.
+	fields []taskField
+	// needs are the tasks it needs, in the order of its arguments.
+	needs []taskNeed
+	// args is how its program gets their results: words, files, or empty for the default.
+	args string
+}
+
+// name is what the task is called: the name of its step, with its number if there are several.
+func (t *planTask) name() string {
+	if t.number == 0 {
+		return t.step
+	}
+	return fmt.Sprintf("%s[%d]", t.step, t.number)
+}
+
+// taskNeed is a task that another one needs: its place among the tasks of the plan, and with which end.
+type taskNeed struct {
 	Task int       `json:"task"`
 	When task.When `json:"when"`
 }
@@ -68,43 +111,42 @@ type TaskNeed struct {
 // itemText stands for a line where a step that is repeated for lines is written.
 const itemText = "${item}"
 
-// MarshalJSON writes the task with the names of the file; its needs are places in
-// [Plan.Tasks]. Passwords and tokens of its source are masked.
-func (t *Task) MarshalJSON() ([]byte, error) {
+// MarshalJSON implements [json.Marshaler], as for the plan.
+func (t *planTask) MarshalJSON() ([]byte, error) {
 	object := t.object()
-	object["needs"] = append([]TaskNeed{}, t.Needs...)
+	object["needs"] = append([]taskNeed{}, t.needs...)
 	return json.Marshal(object) //nolint:wrapcheck // it cannot fail
 }
 
 // object is the task without its needs.
-func (t *Task) object() map[string]any {
-	object := map[string]any{"step": t.Step, "args": t.Args}
-	if t.Item != "" && t.Item != growth.Item {
-		object["item"] = t.Item
+func (t *planTask) object() map[string]any {
+	object := map[string]any{"step": t.step, "args": t.args}
+	if t.item != "" && t.item != growth.Item {
+		object["item"] = t.item
 	}
-	for i := range t.Fields {
-		f := &t.Fields[i]
-		if object[f.Name] = f.JSON(); f.Name == "source" {
-			object[f.Name] = clean.Source(f.Value.Text)
+	for i := range t.fields {
+		f := &t.fields[i]
+		if object[f.name] = f.json(); f.name == "source" {
+			object[f.name] = clean.Source(f.value.text)
 		}
 	}
 	return object
 }
 
-// MarshalJSON writes the step with the names of the file; a line is ${item}.
-func (l *Later) MarshalJSON() ([]byte, error) {
+// MarshalJSON implements [json.Marshaler], as for the plan; a line is ${item}.
+func (l *laterStep) MarshalJSON() ([]byte, error) {
 	object := struct {
 		Step  string           `json:"step"`
 		Lines string           `json:"lines,omitempty"`
 		Most  int              `json:"most,omitempty"`
-		Needs []Need           `json:"needs"`
+		Needs []need           `json:"needs"`
 		Tasks []map[string]any `json:"tasks"`
-	}{Step: l.Tasks[0].Step, Needs: append([]Need{}, l.Needs...)}
-	if l.Lines != "" {
-		object.Lines, object.Most = l.Lines, l.Most
+	}{Step: l.tasks[0].step, Needs: append([]need{}, l.needs...)}
+	if l.lines != "" {
+		object.Lines, object.Most = l.lines, l.most
 	}
-	for i := range l.Tasks {
-		one := l.Tasks[i].object()
+	for i := range l.tasks {
+		one := l.tasks[i].object()
 		for _, name := range []string{"input", argvField} {
 			if raw, is := one[name].(json.RawMessage); is {
 				one[name] = json.RawMessage(strings.ReplaceAll(string(raw), `\u0000`, itemText))
@@ -122,18 +164,17 @@ const (
 	maxEdges = growth.MaxEdges
 )
 
-// Expand fills in values of parameters, by their names, and makes the tasks. A parameter whose default is a list takes its
-// items separated by commas. The error is an [Errors].
-func (f *File) Expand(given map[string]string) (*Plan, error) {
+// expand fills in values of parameters, by their names, and makes the tasks.
+func (f *document) expand(given map[string]string) (*Plan, error) {
 	e := &expansion{
-		problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, later: map[string]bool{},
-		plan: &Plan{OnFailure: f.OnFailure, Tasks: []Task{}, path: f.Path},
+		problems: &problems{file: f.path}, file: f, tasks: map[string][]int{}, later: map[string]bool{},
+		plan: &Plan{OnFailure: f.onFailure, tasks: []planTask{}, from: f},
 	}
 	if e.params = f.values(given, e.problems); len(e.list) > 0 {
 		return nil, e.err()
 	}
 	var err error
-	if e.plan.Name, err = (&scope{params: e.params}).fill(f.Name); err != nil {
+	if e.plan.Name, err = (&scope{params: e.params}).fill(f.name); err != nil {
 		e.add(f.nameLine, "name", "%w", err)
 	}
 	steps, _ := f.sorted() // there are no cycles: checked
@@ -151,8 +192,8 @@ func (f *File) Expand(given map[string]string) (*Plan, error) {
 type expansion struct {
 	*problems
 
-	file   *File
-	params map[string]Value
+	file   *document
+	params map[string]value
 	tasks  map[string][]int // of each step
 	later  map[string]bool  // steps that are opened once the plan runs
 	known  int              // tasks of these
@@ -161,8 +202,8 @@ type expansion struct {
 }
 
 // step adds the tasks of a step; false ends it all.
-func (e *expansion) step(s *Step) bool {
-	where := "steps." + s.Name
+func (e *expansion) step(s *step) bool {
+	where := "steps." + s.name
 	items, ok := e.items(s, where+".foreach")
 	needs := e.needs(s)
 	e.edges += len(items) * len(needs)
@@ -170,23 +211,23 @@ func (e *expansion) step(s *Step) bool {
 	case !ok:
 		return true
 	case len(needs) > maxNeeds:
-		e.add(s.Line, where+".needs", "these are %d tasks; a task may need %d: put steps between that each take some of them",
+		e.add(s.line, where+".needs", "these are %d tasks; a task may need %d: put steps between that each take some of them",
 			len(needs), maxNeeds)
 		return false
-	case len(e.plan.Tasks)+e.known+len(items) > maxTasks || e.edges > maxEdges:
-		e.add(s.Line, where, "with this step the plan has more than %d tasks, or more than %d needs of tasks; make several plans",
+	case len(e.plan.tasks)+e.known+len(items) > maxTasks || e.edges > maxEdges:
+		e.add(s.line, where, "with this step the plan has more than %d tasks, or more than %d needs of tasks; make several plans",
 			maxTasks, maxEdges)
 		return false
 	}
-	var tasks []Task
+	var tasks []planTask
 	for i, item := range items {
-		fields, ok := e.fields(s, &scope{params: e.params, item: item, inStep: s.Foreach != nil})
+		fields, ok := e.fields(s, &scope{params: e.params, item: item, inStep: s.foreach != nil})
 		if !ok {
 			return true // the next item has the same errors
 		}
-		one := Task{Step: s.Name, Line: s.Line, Item: item, Fields: fields, Needs: needs, Args: s.Args}
-		if s.Foreach != nil {
-			one.Number = i + 1
+		one := planTask{step: s.name, line: s.line, item: item, fields: fields, needs: needs, args: s.args}
+		if s.foreach != nil {
+			one.number = i + 1
 		}
 		tasks = append(tasks, one)
 	}
@@ -195,123 +236,123 @@ func (e *expansion) step(s *Step) bool {
 }
 
 // put adds the tasks of a step to those that are opened with the plan, or to those that are opened once it runs.
-func (e *expansion) put(s *Step, tasks []Task) {
-	if !slices.ContainsFunc(s.behind(), func(n Need) bool { return e.later[n.Step] }) && !s.forLines() {
+func (e *expansion) put(s *step, tasks []planTask) {
+	if !slices.ContainsFunc(s.behind(), func(n need) bool { return e.later[n.Step] }) && !s.forLines() {
 		for i := range tasks {
-			e.tasks[s.Name] = append(e.tasks[s.Name], len(e.plan.Tasks)+i)
+			e.tasks[s.name] = append(e.tasks[s.name], len(e.plan.tasks)+i)
 		}
-		e.plan.Tasks = append(e.plan.Tasks, tasks...)
+		e.plan.tasks = append(e.plan.tasks, tasks...)
 		return
 	}
-	e.later[s.Name] = true
+	e.later[s.name] = true
 	e.known += len(tasks)
 	for i := range tasks {
-		tasks[i].Needs = nil
+		tasks[i].needs = nil
 	}
-	l := Later{Needs: s.Needs, Tasks: tasks}
+	l := laterStep{needs: s.needs, tasks: tasks}
 	if s.forLines() {
-		l.Lines, l.Most = s.Foreach.Lines, s.Foreach.Most
-		l.Tasks[0].Number = 0
+		l.lines, l.most = s.foreach.lines, s.foreach.most
+		l.tasks[0].number = 0
 	}
-	e.plan.Later = append(e.plan.Later, l)
+	e.plan.later = append(e.plan.later, l)
 }
 
 // forLines reports whether a step is repeated for lines.
-func (s *Step) forLines() bool { return s.Foreach != nil && s.Foreach.Lines != "" }
+func (s *step) forLines() bool { return s.foreach != nil && s.foreach.lines != "" }
 
 // items are what a step is repeated for: one empty item without foreach.
-func (e *expansion) items(s *Step, field string) ([]string, bool) {
+func (e *expansion) items(s *step, field string) ([]string, bool) {
 	switch {
-	case s.Foreach == nil:
+	case s.foreach == nil:
 		return []string{""}, true
 	case s.forLines():
 		return []string{growth.Item}, true
-	case s.Foreach.Param == "":
+	case s.foreach.param == "":
 		return e.filled(s, field)
 	}
-	name := s.Foreach.Param
+	name := s.foreach.param
 	v := e.params[name]
-	if v.List == nil && e.file.param(name).Required {
-		v.List = items(v.Text)
+	if v.list == nil && e.file.param(name).required {
+		v.list = items(v.text)
 	}
 	switch {
-	case v.List == nil:
-		e.add(s.Foreach.Line, field, "parameter %q is not a list; write [%s] as its default", name, v.Text)
-	case len(v.List) == 0:
-		e.add(s.Foreach.Line, field, "parameter %q is an empty list; give an item at least", name)
+	case v.list == nil:
+		e.add(s.foreach.line, field, "parameter %q is not a list; write [%s] as its default", name, v.text)
+	case len(v.list) == 0:
+		e.add(s.foreach.line, field, "parameter %q is an empty list; give an item at least", name)
 	}
-	return v.List, len(v.List) > 0
+	return v.list, len(v.list) > 0
 }
 
 // filled are the items of a list in the file, in which parameters may be named.
-func (e *expansion) filled(s *Step, field string) ([]string, bool) {
-	v, err := Value{List: s.Foreach.Items}.each((&scope{params: e.params}).fill)
+func (e *expansion) filled(s *step, field string) ([]string, bool) {
+	v, err := value{list: s.foreach.items}.each((&scope{params: e.params}).fill)
 	if err != nil {
-		e.add(s.Foreach.Line, field, "%w", err)
+		e.add(s.foreach.line, field, "%w", err)
 	}
-	return v.List, err == nil
+	return v.list, err == nil
 }
 
 // needs are all tasks of the steps it needs. A step that is needed twice gives its results twice.
-func (e *expansion) needs(s *Step) []TaskNeed {
-	var needs []TaskNeed
-	for _, n := range s.Needs {
+func (e *expansion) needs(s *step) []taskNeed {
+	var needs []taskNeed
+	for _, n := range s.needs {
 		for _, place := range e.tasks[n.Step] {
-			needs = append(needs, TaskNeed{Task: place, When: n.When})
+			needs = append(needs, taskNeed{Task: place, When: n.When})
 		}
 	}
 	return needs
 }
 
 // fields are those of a task, with values filled in.
-func (e *expansion) fields(s *Step, in *scope) ([]Field, bool) {
+func (e *expansion) fields(s *step, in *scope) ([]taskField, bool) {
 	before := len(e.list)
-	fields := make([]Field, 0, len(s.Fields)+len(e.file.Defaults))
-	for _, f := range e.file.Defaults {
-		if !slices.ContainsFunc(s.Fields, func(own Field) bool { return own.Name == f.Name }) {
+	fields := make([]taskField, 0, len(s.fields)+len(e.file.defaults))
+	for _, f := range e.file.defaults {
+		if !slices.ContainsFunc(s.fields, func(own taskField) bool { return own.name == f.name }) {
 			fields = append(fields, e.field(f, "defaults", in, s.forLines()))
 		}
 	}
-	for _, f := range s.Fields {
-		fields = append(fields, e.field(f, "steps."+s.Name, in, s.forLines()))
+	for _, f := range s.fields {
+		fields = append(fields, e.field(f, "steps."+s.name, in, s.forLines()))
 	}
 	return fields, len(e.list) == before
 }
 
 // field is a field with values filled in. For lines there may be no other NUL character than that which stands for the line.
-func (e *expansion) field(f Field, where string, in *scope, lines bool) Field {
+func (e *expansion) field(f taskField, where string, in *scope, lines bool) taskField {
 	if lines {
 		bare := *in
-		bare.item, bare.later = "", f.Name != inputField && f.Name != argvField
-		if v, err := f.Value.each(bare.fill); err == nil && strings.Contains(string((&Field{Value: v}).JSON()), `\u0000`) {
-			e.add(f.Line, where+"."+f.Name, "has a NUL character; leave it out")
+		bare.item, bare.later = "", f.name != inputField && f.name != argvField
+		if v, err := f.value.each(bare.fill); err == nil && strings.Contains(string((&taskField{value: v}).json()), `\u0000`) {
+			e.add(f.line, where+"."+f.name, "has a NUL character; leave it out")
 		}
 		in = &scope{params: in.params, item: in.item, inStep: true, later: bare.later}
 	}
-	v, err := f.Value.each(in.fill)
+	v, err := f.value.each(in.fill)
 	if err != nil {
-		e.add(f.Line, where+"."+f.Name, "%w", err)
+		e.add(f.line, where+"."+f.name, "%w", err)
 	}
-	f.Value = v
+	f.value = v
 	return f
 }
 
 // values are the parameters with what they are in one use of the file.
-func (f *File) values(given map[string]string, p *problems) map[string]Value {
-	known := make([]string, len(f.Params))
-	values := map[string]Value{}
-	for i, param := range f.Params {
-		known[i] = param.Name
-		text, is := given[param.Name]
+func (f *document) values(given map[string]string, p *problems) map[string]value {
+	known := make([]string, len(f.params))
+	values := map[string]value{}
+	for i, param := range f.params {
+		known[i] = param.name
+		text, is := given[param.name]
 		switch {
-		case is && param.Default.List != nil:
-			values[param.Name] = Value{List: items(text)}
+		case is && param.value.list != nil:
+			values[param.name] = value{list: items(text)}
 		case is:
-			values[param.Name] = Value{Text: text}
-		case param.Required:
-			p.add(param.Line, "params."+param.Name, "has no default and was not given; add -p %s=VALUE", param.Name)
+			values[param.name] = value{text: text}
+		case param.required:
+			p.add(param.line, "params."+param.name, "has no default and was not given; add -p %s=VALUE", param.name)
 		default:
-			values[param.Name] = param.Default
+			values[param.name] = param.value
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -332,7 +373,7 @@ func items(text string) []string {
 
 // scope is what may be named between ${ and }.
 type scope struct {
-	params map[string]Value
+	params map[string]value
 	item   string
 	inStep bool // a step with foreach
 	later  bool // the item is a line that is not known yet, and may not stand here
@@ -383,8 +424,8 @@ func (s *scope) lookup(name string) (string, error) {
 	switch {
 	case !ok:
 		return "", fmt.Errorf("${%s}: there is no parameter %q; %s", name, param, meant(param, slices.Collect(maps.Keys(s.params))))
-	case v.List != nil:
+	case v.list != nil:
 		return "", fmt.Errorf("${%s} is a list; write foreach: {param: %s} and ${item}", name, param)
 	}
-	return v.Text, nil
+	return v.text, nil
 }

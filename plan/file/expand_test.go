@@ -39,10 +39,10 @@ func TestExpand(t *testing.T) {
 		t.Errorf("%q, %q", p.Name, p.OnFailure)
 	}
 	var got []string
-	for i, task := range p.Tasks {
-		got = append(got, fmt.Sprintf("%d %s:%s %v %s line %d", i, task.Name(), task.Item, task.Needs, task.Args, task.Line))
-		for _, f := range task.Fields {
-			got = append(got, fmt.Sprintf("  %s=%s line %d", f.Name, f.JSON(), f.Line))
+	for i, task := range p.tasks {
+		got = append(got, fmt.Sprintf("%d %s:%s %v %s line %d", i, task.name(), task.item, task.needs, task.args, task.line))
+		for _, f := range task.fields {
+			got = append(got, fmt.Sprintf("  %s=%s line %d", f.name, f.json(), f.line))
 		}
 	}
 	want := []string{
@@ -64,12 +64,12 @@ func TestExpand(t *testing.T) {
 func TestExpandGiven(t *testing.T) {
 	t.Parallel()
 	p := expanded(t, whole, map[string]string{"day": "${item}", "regions": "a,b,c"})
-	if p.Name != "day ${item}" || len(p.Tasks) != 5 || p.Tasks[3].Item != "c" || p.Tasks[3].Fields[3].Value.Text != "c ${item}\n" {
+	if p.Name != "day ${item}" || len(p.tasks) != 5 || p.tasks[3].item != "c" || p.tasks[3].fields[3].value.text != "c ${item}\n" {
 		t.Errorf("a value is filled in again, or not at all: %+v", p)
 	}
 	required := "params: {x: , l: }\nsteps: {a: {program: '${params.x}', foreach: {param: l}}, b: {program: b, foreach: ['${params.x}', z]}}"
 	p = expanded(t, required, map[string]string{"x": "v", "l": "1,2"})
-	if len(p.Tasks) != 4 || p.Tasks[1].Item != "2" || p.Tasks[2].Item != "v" || p.Tasks[1].Fields[0].Value.Text != "v" {
+	if len(p.tasks) != 4 || p.tasks[1].item != "2" || p.tasks[2].item != "v" || p.tasks[1].fields[0].value.text != "v" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -85,8 +85,8 @@ func TestExpandChain(t *testing.T) {
 	}
 	yaml.WriteString("  s0: {}\n")
 	p := expanded(t, yaml.String(), nil)
-	if len(p.Tasks) != n+1 || p.Tasks[0].Step != "s0" || p.Tasks[n].Needs[0].Task != n-1 {
-		t.Errorf("%d tasks, %+v", len(p.Tasks), p.Tasks[n])
+	if len(p.tasks) != n+1 || p.tasks[0].step != "s0" || p.tasks[n].needs[0].Task != n-1 {
+		t.Errorf("%d tasks, %+v", len(p.tasks), p.tasks[n])
 	}
 }
 
@@ -125,19 +125,19 @@ func TestExpandLater(t *testing.T) {
 	t.Parallel()
 	p := expanded(t, forLines, nil)
 	var got []string
-	for _, task := range p.Tasks {
-		got = append(got, fmt.Sprintf("%s %v", task.Name(), task.Needs))
+	for _, task := range p.tasks {
+		got = append(got, fmt.Sprintf("%s %v", task.name(), task.needs))
 	}
-	for _, l := range p.Later {
-		line := fmt.Sprintf("%s of %q at most %d", l.Tasks[0].Step, l.Lines, l.Most)
-		for _, n := range l.Needs {
+	for _, l := range p.later {
+		line := fmt.Sprintf("%s of %q at most %d", l.tasks[0].step, l.lines, l.most)
+		for _, n := range l.needs {
 			line += fmt.Sprintf(" <- %s %s", n.Step, n.When)
 		}
-		for _, task := range l.Tasks {
-			line += fmt.Sprintf("; %s %v", task.Name(), task.Needs)
-			for _, f := range task.Fields {
-				if f.Name != "program" {
-					line += fmt.Sprintf(" %q%q", f.Value.Text, f.Value.List)
+		for _, task := range l.tasks {
+			line += fmt.Sprintf("; %s %v", task.name(), task.needs)
+			for _, f := range task.fields {
+				if f.name != "program" {
+					line += fmt.Sprintf(" %q%q", f.value.text, f.value.list)
 				}
 			}
 		}
@@ -153,7 +153,7 @@ func TestExpandLater(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if text, err := parsed(t, forLines).Drawing(p).Write(FormText); err != nil ||
+	if text, err := p.Draw("text"); err != nil ||
 		text != "1 list (p)\n  2 count (p) for each line  <- 1, 1 lines\n    3 report (p)  <- 2, 1 any\n      4 names (p) x2  <- 3\n  5 fast (p) for each line  <- 1 lines\n  6 alone (p)  <- 1\n" {
 		t.Errorf("error %v\n%s", err, text)
 	}

@@ -13,64 +13,63 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// File is a plan file that was read and checked, but for what depends on values of its parameters.
-type File struct {
-	// Path is where it was read from, for errors.
-	Path string
-	// Name is that of the plan, OnFailure what it does when a task fails: cancel, hold or continue; empty for the default.
-	// Parameters in the name are not filled in yet.
-	Name, OnFailure string
+// document is a plan file that was read and checked, but for what depends on values of its parameters.
+type document struct {
+	// path is where it was read from, for errors.
+	path string
+	// name and onFailure are as in Plan, but parameters in the name are not filled in yet.
+	name, onFailure string
 	nameLine        int
-	// Params are in the order of the file, and so are Steps.
-	Params   []Param
-	Defaults []Field
-	Steps    []Step
+	// params are in the order of the file, and so are steps.
+	params   []param
+	defaults []taskField
+	steps    []step
 	index    map[string]int // of steps, by name
 }
 
-// Param is a parameter of a plan.
-type Param struct {
-	Name string
-	Line int
-	// Default is its value if none is given. Required says that there is none.
-	Default  Value
-	Required bool
+// param is a parameter of a plan.
+type param struct {
+	name string
+	line int
+	// value is what it is if none is given; required says that one must be.
+	value    value
+	required bool
 }
 
-// Step is a step of a plan: a task, or one for each item of a list.
-type Step struct {
-	Name string
-	Line int
-	// Fields are those of its task, without those of the defaults.
-	Fields []Field
-	Needs  []Need
-	// Args says how its program gets the results of what it needs: words, files, or empty for the default.
-	Args    string
-	Foreach *Foreach
+// step is a step of a plan: a task, or one for each item of a list.
+type step struct {
+	name string
+	line int
+	// fields are those of its task, without those of the defaults.
+	fields []taskField
+	needs  []need
+	// args says how its program gets the results of what it needs: words, files, or empty for the default.
+	args    string
+	foreach *foreach
 }
 
-// Field is a field of a task as it stands in the file.
-type Field struct {
-	Name  string
-	Line  int
-	Value Value
+// taskField is a field of a task as it stands in the file.
+type taskField struct {
+	name  string
+	line  int
+	value value
 }
 
-// Need is a step that another one needs.
-type Need struct {
+// need is a step that another one needs.
+type need struct {
 	Step string    `json:"step"`
 	Line int       `json:"-"`
 	When task.When `json:"when"`
 }
 
-// Foreach is what a step is repeated for: the items, or those of a parameter, or the lines of the result of a step.
-type Foreach struct {
-	Line  int
-	Items []string
-	Param string
-	// Lines is the step, empty for none; Most is how many lines there may be.
-	Lines string
-	Most  int
+// foreach is what a step is repeated for: the items, or those of a parameter, or the lines of the result of a step.
+type foreach struct {
+	line  int
+	items []string
+	param string
+	// lines is the step, empty for none; most is how many lines there may be.
+	lines string
+	most  int
 }
 
 // Names of fields of a step which are not those of a task.
@@ -85,28 +84,30 @@ const (
 	programField = "program"
 	inputField   = "input"
 	argvField    = "argv"
+	keyField     = "key"
+	holdField    = "hold"
 )
 
-func (f *File) step(name string) *Step {
+func (f *document) step(name string) *step {
 	if i, ok := f.index[name]; ok {
-		return &f.Steps[i]
+		return &f.steps[i]
 	}
 	return nil
 }
 
-func (f *File) param(name string) *Param {
-	for i := range f.Params {
-		if f.Params[i].Name == name {
-			return &f.Params[i]
+func (f *document) param(name string) *param {
+	for i := range f.params {
+		if f.params[i].name == name {
+			return &f.params[i]
 		}
 	}
 	return nil
 }
 
-func (s *Step) field(name string) *Field {
-	for i := range s.Fields {
-		if s.Fields[i].Name == name {
-			return &s.Fields[i]
+func (s *step) field(name string) *taskField {
+	for i := range s.fields {
+		if s.fields[i].name == name {
+			return &s.fields[i]
 		}
 	}
 	return nil
@@ -114,13 +115,13 @@ func (s *Step) field(name string) *Field {
 
 // checkGraph looks whether what steps need is there, and whether they can come to run.
 func (r *reader) checkGraph() {
-	names := make([]string, len(r.file.Steps))
+	names := make([]string, len(r.file.steps))
 	r.file.index = map[string]int{}
-	for i, s := range r.file.Steps {
-		names[i] = s.Name
-		r.file.index[s.Name] = i
+	for i, s := range r.file.steps {
+		names[i] = s.name
+		r.file.index[s.name] = i
 	}
-	for _, s := range r.file.Steps {
+	for _, s := range r.file.steps {
 		r.checkNeeds(&s, names)
 		r.checkForeach(&s)
 		r.checkLines(&s, names)
@@ -130,10 +131,10 @@ func (r *reader) checkGraph() {
 	}
 }
 
-func (r *reader) checkNeeds(s *Step, names []string) {
-	field := "steps." + s.Name + ".needs"
+func (r *reader) checkNeeds(s *step, names []string) {
+	field := "steps." + s.name + ".needs"
 	when := map[string]task.When{}
-	for _, n := range s.Needs {
+	for _, n := range s.needs {
 		was, twice := when[n.Step]
 		switch {
 		case r.file.step(n.Step) == nil:
@@ -145,45 +146,45 @@ func (r *reader) checkNeeds(s *Step, names []string) {
 	}
 }
 
-func (r *reader) checkForeach(s *Step) {
-	if s.Foreach == nil || s.Foreach.Param == "" || r.file.param(s.Foreach.Param) != nil {
+func (r *reader) checkForeach(s *step) {
+	if s.foreach == nil || s.foreach.param == "" || r.file.param(s.foreach.param) != nil {
 		return
 	}
-	known := make([]string, len(r.file.Params))
-	for i, p := range r.file.Params {
-		known[i] = p.Name
+	known := make([]string, len(r.file.params))
+	for i, p := range r.file.params {
+		known[i] = p.name
 	}
-	r.add(s.Foreach.Line, "steps."+s.Name+".foreach", "there is no parameter %q; %s", s.Foreach.Param, meant(s.Foreach.Param, known))
+	r.add(s.foreach.line, "steps."+s.name+".foreach", "there is no parameter %q; %s", s.foreach.param, meant(s.foreach.param, known))
 }
 
 // checkLines looks whether there is one result for whose lines a step is repeated.
-func (r *reader) checkLines(s *Step, names []string) {
-	if s.Foreach == nil || s.Foreach.Lines == "" {
+func (r *reader) checkLines(s *step, names []string) {
+	if s.foreach == nil || s.foreach.lines == "" {
 		return
 	}
-	field, name := "steps."+s.Name+".foreach", s.Foreach.Lines
+	field, name := "steps."+s.name+".foreach", s.foreach.lines
 	switch of := r.file.step(name); {
 	case of == nil:
-		r.add(s.Foreach.Line, field, "there is no step %q; %s", name, meant(name, names))
-	case of.Foreach != nil:
-		r.add(s.Foreach.Line, field, "step %q has a foreach of its own, so it has many results and not one; "+
+		r.add(s.foreach.line, field, "there is no step %q; %s", name, meant(name, names))
+	case of.foreach != nil:
+		r.add(s.foreach.line, field, "step %q has a foreach of its own, so it has many results and not one; "+
 			"put a step between that needs it and prints all lines", name)
 	}
 }
 
 // behind are the steps that one needs, and that for whose lines it is repeated.
-func (s *Step) behind() []Need {
-	if s.Foreach == nil || s.Foreach.Lines == "" {
-		return s.Needs
+func (s *step) behind() []need {
+	if s.foreach == nil || s.foreach.lines == "" {
+		return s.needs
 	}
-	return append(slices.Clone(s.Needs), Need{Step: s.Foreach.Lines, Line: s.Foreach.Line})
+	return append(slices.Clone(s.needs), need{Step: s.foreach.lines, Line: s.foreach.line})
 }
 
 // checkCycles names a cycle, each step of which needs the one before it.
 func (r *reader) checkCycles() {
 	if _, cycle := r.file.sorted(); cycle != nil {
 		first := r.file.step(cycle[0])
-		line := first.Line
+		line := first.line
 		for _, n := range first.behind() {
 			if n.Step == cycle[1] {
 				line = n.Line
@@ -196,30 +197,30 @@ func (r *reader) checkCycles() {
 
 // sorted returns the steps, each behind all that it needs, else in the order of the file; or else a cycle: a step, one
 // that it needs, and so on, and the first one again.
-func (f *File) sorted() (steps []*Step, cycle []string) {
+func (f *document) sorted() (steps []*step, cycle []string) {
 	const underWay, done = 1, 2
 	state := map[string]int{}
 	var path []string
-	var visit func(s *Step) (cycle []string)
-	visit = func(s *Step) []string {
-		switch state[s.Name] {
+	var visit func(s *step) (cycle []string)
+	visit = func(s *step) []string {
+		switch state[s.name] {
 		case underWay:
-			return append(slices.Clone(path[slices.Index(path, s.Name):]), s.Name)
+			return append(slices.Clone(path[slices.Index(path, s.name):]), s.name)
 		case done:
 			return nil
 		}
-		path, state[s.Name] = append(path, s.Name), underWay
+		path, state[s.name] = append(path, s.name), underWay
 		for _, n := range s.behind() {
 			if cycle := visit(f.step(n.Step)); cycle != nil {
 				return cycle
 			}
 		}
-		path, state[s.Name] = path[:len(path)-1], done
+		path, state[s.name] = path[:len(path)-1], done
 		steps = append(steps, s)
 		return nil
 	}
-	for i := range f.Steps {
-		if cycle := visit(&f.Steps[i]); cycle != nil {
+	for i := range f.steps {
+		if cycle := visit(&f.steps[i]); cycle != nil {
 			return nil, cycle
 		}
 	}
@@ -278,9 +279,6 @@ func (e Errors) Unwrap() []error {
 	}
 	return list
 }
-
-// ExitCode is that of wrong usage.
-func (Errors) ExitCode() int { return 2 }
 
 type problems struct {
 	file string

@@ -114,29 +114,29 @@ func (n *node) addPair(from *ast.MappingValueNode, p *problems) {
 	}
 }
 
-// Value is a text, a list of texts, or pairs of them.
-type Value struct {
-	Text string
-	// List is not nil for a list, Pairs for pairs.
-	List  []string
-	Pairs map[string]string
+// value is a text, a list of texts, or pairs of them.
+type value struct {
+	text string
+	// list is not nil for a list, pairs for pairs.
+	list  []string
+	pairs map[string]string
 }
 
-func (n *node) value(field string, p *problems) Value {
+func (n *node) value(field string, p *problems) value {
 	switch n.kind {
 	case text:
-		return Value{Text: n.text}
+		return value{text: n.text}
 	case list:
-		return Value{List: n.texts(field, p)}
+		return value{list: n.texts(field, p)}
 	case mapping:
-		v := Value{Pairs: map[string]string{}}
+		v := value{pairs: map[string]string{}}
 		for _, item := range n.pairs {
-			v.Pairs[item.key] = item.value.single(field+"."+item.key, p)
+			v.pairs[item.key] = item.value.single(field+"."+item.key, p)
 		}
 		return v
 	default:
 		p.add(n.line, field, "has no value; write one, or leave the line out")
-		return Value{}
+		return value{}
 	}
 }
 
@@ -161,7 +161,7 @@ func (n *node) texts(field string, p *problems) []string {
 }
 
 // each makes a value with all its texts changed.
-func (v Value) each(change func(string) (string, error)) (Value, error) {
+func (v value) each(change func(string) (string, error)) (value, error) {
 	var err error
 	with := func(s string) string {
 		if err == nil {
@@ -169,32 +169,32 @@ func (v Value) each(change func(string) (string, error)) (Value, error) {
 		}
 		return s
 	}
-	out := Value{Text: with(v.Text)}
-	if v.List != nil {
-		out.List = make([]string, len(v.List))
-		for i, s := range v.List {
-			out.List[i] = with(s)
+	out := value{text: with(v.text)}
+	if v.list != nil {
+		out.list = make([]string, len(v.list))
+		for i, s := range v.list {
+			out.list[i] = with(s)
 		}
 	}
-	if v.Pairs != nil {
-		out.Pairs = make(map[string]string, len(v.Pairs))
-		for name, s := range v.Pairs {
-			out.Pairs[name] = with(s)
+	if v.pairs != nil {
+		out.pairs = make(map[string]string, len(v.pairs))
+		for name, s := range v.pairs {
+			out.pairs[name] = with(s)
 		}
 	}
 	return out, err
 }
 
-// JSON is the field as submit --from-json reads it.
-func (f *Field) JSON() json.RawMessage {
-	v := any(f.Value.Text)
+// json is the field as submit --from-json reads it.
+func (f *taskField) json() json.RawMessage {
+	v := any(f.value.text)
 	switch {
-	case f.Value.Pairs != nil:
-		v = f.Value.Pairs
-	case f.Value.List != nil && (f.Name == argvField || len(f.Value.List) == 0):
-		v = f.Value.List
-	case f.Value.List != nil:
-		v = strings.Join(f.Value.List, ",")
+	case f.value.pairs != nil:
+		v = f.value.pairs
+	case f.value.list != nil && (f.name == argvField || len(f.value.list) == 0):
+		v = f.value.list
+	case f.value.list != nil:
+		v = strings.Join(f.value.list, ",")
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {

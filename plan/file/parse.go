@@ -10,10 +10,19 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Parse reads a plan file and checks all of it that does not depend on values of parameters. path is for errors;
-// taskFields are the names of the fields that a task may have, beside those of steps. The error is an [Errors].
-func Parse(path string, data []byte, taskFields []string) (*File, error) {
-	r := &reader{problems: &problems{file: path}, known: taskFields, file: &File{Path: path}}
+// Read reads a plan file and fills in its parameters, whose values are params, by their names; the value of one whose default is a
+// list is its items, separated by commas. path is for errors. The error is an [Errors].
+func Read(path string, data []byte, params map[string]string) (*Plan, error) {
+	from, err := parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	return from.expand(params)
+}
+
+// parse checks all that does not depend on values of parameters.
+func parse(path string, data []byte) (*document, error) {
+	r := &reader{problems: &problems{file: path}, known: knownFields(), file: &document{path: path}}
 	if body := read(data, r.problems); body != nil {
 		r.top(body)
 	}
@@ -28,7 +37,17 @@ type reader struct {
 	*problems
 
 	known []string
-	file  *File
+	file  *document
+}
+
+// knownFields are the fields of a task that may stand in a file, beside those of steps; refused tells of two others.
+func knownFields() (names []string) {
+	for _, f := range task.Fields() {
+		if !f.Planned && f.Name != keyField && f.Name != holdField {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // topFields are the names at the top of a file.
@@ -39,13 +58,13 @@ func (r *reader) top(body *node) {
 		v := item.value
 		switch item.key {
 		case "name":
-			r.file.Name, r.file.nameLine = v.single("name", r.problems), item.line
+			r.file.name, r.file.nameLine = v.single("name", r.problems), item.line
 		case "on_failure":
-			r.file.OnFailure = r.choice(v, "on_failure", "cancel", "hold", "continue")
+			r.file.onFailure = r.choice(v, "on_failure", "cancel", "hold", "continue")
 		case "params":
 			r.params(v)
 		case "defaults":
-			r.file.Defaults = r.defaults(v)
+			r.file.defaults = r.defaults(v)
 		case "steps":
 			r.steps(v)
 		default:
@@ -98,23 +117,23 @@ func (r *reader) params(v *node) {
 	for _, item := range v.pairs {
 		field := "params." + item.key
 		r.name(item.line, field, item.key)
-		p := Param{Name: item.key, Line: item.line, Required: item.value.kind == null}
+		p := param{name: item.key, line: item.line, required: item.value.kind == null}
 		switch {
 		case item.value.kind == mapping:
 			r.add(item.line, field, "is a mapping; write a text, a number or a list")
-		case !p.Required:
-			p.Default = item.value.value(field, r.problems)
+		case !p.required:
+			p.value = item.value.value(field, r.problems)
 		}
-		r.file.Params = append(r.file.Params, p)
+		r.file.params = append(r.file.params, p)
 	}
 }
 
-func (r *reader) defaults(v *node) []Field {
+func (r *reader) defaults(v *node) []taskField {
 	const where = "defaults"
 	if v.kind != mapping {
 		r.add(v.line, where, "is %s; write fields of tasks with their values", v.kind)
 	}
-	var fields []Field
+	var fields []taskField
 	for _, item := range v.pairs {
 		switch {
 		case r.refused(where, item):
@@ -132,9 +151,9 @@ func (r *reader) defaults(v *node) []Field {
 // refused refuses fields that a task has outside of plans only.
 func (r *reader) refused(where string, item pair) bool {
 	switch item.key {
-	case "hold":
+	case holdField:
 		r.add(item.line, where, "field hold is not for tasks of a plan; hold the plan instead, with plan hold ID")
-	case "key":
+	case keyField:
 		r.add(item.line, where, "field key is not for tasks of a plan; name the plan instead, with plan submit --key KEY")
 	default:
 		return false
@@ -142,8 +161,8 @@ func (r *reader) refused(where string, item pair) bool {
 	return true
 }
 
-func (r *reader) field(where string, item pair) Field {
-	return Field{Name: item.key, Line: item.line, Value: item.value.value(where+"."+item.key, r.problems)}
+func (r *reader) field(where string, item pair) taskField {
+	return taskField{name: item.key, line: item.line, value: item.value.value(where+"."+item.key, r.problems)}
 }
 
 func (r *reader) steps(v *node) {
@@ -162,43 +181,43 @@ func (r *reader) step(item pair) {
 		r.add(item.line, where, "is %s; write its fields, program first", item.value.kind)
 		return
 	}
-	s := Step{Name: item.key, Line: item.line}
+	s := step{name: item.key, line: item.line}
 	for _, f := range item.value.pairs {
 		switch {
 		case r.refused(where, f):
 		case f.key == needsField:
-			s.Needs = r.needs(where+".needs", f)
+			s.needs = r.needs(where+".needs", f)
 		case f.key == argsField:
-			s.Args = r.choice(f.value, where+".args", "words", "files")
+			s.args = r.choice(f.value, where+".args", "words", "files")
 		case f.key == foreachField:
-			s.Foreach = r.foreach(where+".foreach", f)
+			s.foreach = r.foreach(where+".foreach", f)
 		case slices.Contains(r.known, f.key):
-			s.Fields = append(s.Fields, r.field(where, f))
+			s.fields = append(s.fields, r.field(where, f))
 		default:
 			r.unknown(f.line, where, f.key, append([]string{needsField, argsField, foreachField}, r.known...))
 		}
 	}
 	r.whole(&s, where)
-	r.file.Steps = append(r.file.Steps, s)
+	r.file.steps = append(r.file.steps, s)
 }
 
 // whole checks fields against one another.
-func (r *reader) whole(s *Step, where string) {
-	inDefaults := slices.ContainsFunc(r.file.Defaults, func(f Field) bool { return f.Name == programField })
+func (r *reader) whole(s *step, where string) {
+	inDefaults := slices.ContainsFunc(r.file.defaults, func(f taskField) bool { return f.name == programField })
 	if s.field(programField) == nil && !inDefaults {
-		r.add(s.Line, where, "field %q is missing; write which program the step runs", programField)
+		r.add(s.line, where, "field %q is missing; write which program the step runs", programField)
 	}
 	if argv := s.field(argvField); argv != nil {
 		if s.field(inputField) != nil {
-			r.add(argv.Line, where, "fields input and argv exclude each other; write one of them")
+			r.add(argv.line, where, "fields input and argv exclude each other; write one of them")
 		}
-		if argv.Value.List == nil {
-			r.add(argv.Line, where+".argv", "%q is not a list; write [word, word], or input: for words between blanks", argv.Value.Text)
+		if argv.value.list == nil {
+			r.add(argv.line, where+".argv", "%q is not a list; write [word, word], or input: for words between blanks", argv.value.text)
 		}
 	}
 }
 
-func (r *reader) needs(field string, item pair) []Need {
+func (r *reader) needs(field string, item pair) []need {
 	all := item.value.list
 	switch item.value.kind {
 	case text:
@@ -208,15 +227,15 @@ func (r *reader) needs(field string, item pair) []Need {
 		r.add(item.line, field, "is %s; write a list of steps, such as [fetch, {step: check, when: any}]", item.value.kind)
 		return nil
 	}
-	var needs []Need
+	var needs []need
 	for _, v := range all {
 		needs = append(needs, r.need(field, v))
 	}
 	return needs
 }
 
-func (r *reader) need(field string, v *node) Need {
-	n := Need{Line: v.line, When: task.NeedsSuccess}
+func (r *reader) need(field string, v *node) need {
+	n := need{Line: v.line, When: task.NeedsSuccess}
 	if v.kind == text {
 		n.Step = v.text
 		return n
@@ -238,15 +257,15 @@ func (r *reader) need(field string, v *node) Need {
 	return n
 }
 
-func (r *reader) foreach(field string, item pair) *Foreach {
-	f := &Foreach{Line: item.line}
+func (r *reader) foreach(field string, item pair) *foreach {
+	f := &foreach{line: item.line}
 	switch v := item.value; {
 	case v.kind == list && len(v.list) == 0:
 		r.add(item.line, field, "is an empty list; write an item at least")
 	case v.kind == list:
-		f.Items = v.texts(field, r.problems)
+		f.items = v.texts(field, r.problems)
 	case v.kind == mapping && len(v.pairs) == 1 && v.pairs[0].key == "param":
-		f.Param = v.pairs[0].value.single(field+".param", r.problems)
+		f.param = v.pairs[0].value.single(field+".param", r.problems)
 	case v.kind == mapping && hasAny(v, linesField):
 		r.lines(field, v, f)
 	case v.kind == mapping && hasAny(v, "step", "steps", "output"):
@@ -265,12 +284,12 @@ const (
 )
 
 // lines reads {lines: step, most: 100}.
-func (r *reader) lines(field string, v *node, f *Foreach) {
-	f.Most = growth.MaxLines
+func (r *reader) lines(field string, v *node, f *foreach) {
+	f.most = growth.MaxLines
 	for _, item := range v.pairs {
 		switch item.key {
 		case linesField:
-			if f.Lines = item.value.single(field+"."+linesField, r.problems); f.Lines == "" && item.value.kind == text {
+			if f.lines = item.value.single(field+"."+linesField, r.problems); f.lines == "" && item.value.kind == text {
 				r.add(item.line, field+"."+linesField, "names no step; write the name of one")
 			}
 		case mostField:
@@ -279,7 +298,7 @@ func (r *reader) lines(field string, v *node, f *Foreach) {
 			if err != nil || n < 1 || n > growth.MaxLines {
 				r.add(item.line, field+"."+mostField, "%q is not a number of lines; write one from 1 to %d", word, growth.MaxLines)
 			}
-			f.Most = n
+			f.most = n
 		default:
 			r.unknown(item.line, field, item.key, []string{linesField, mostField})
 		}

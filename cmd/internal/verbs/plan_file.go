@@ -33,10 +33,10 @@ func (s *session) checkPlan(source *planSource, graph string) error {
 		return err
 	}
 	if graph != "" {
-		return draw(s, source.file.Drawing(source.plan), graph)
+		return s.drawn(source.plan.Draw(graph))
 	}
 	return s.result(source.plan, func() {
-		s.printf("%s: plan %q: %s\n", cli.Safe(source.file.Path), source.plan.Name, source.stepsText())
+		s.printf("%s: plan %q: %s\n", cli.Safe(source.path), source.plan.Name, source.plan)
 	})
 }
 
@@ -45,13 +45,8 @@ func graphFlag(cmd *cobra.Command, into *string) {
 	cmd.MarkFlagsMutuallyExclusive("graph", jsonName)
 }
 
-// draw prints a graph in the form asked for.
-func draw(s *session, d *planfile.Drawing, form string) error {
-	for i := range d.Nodes {
-		d.Nodes[i].Label = cli.Safe(d.Nodes[i].Label)
-	}
-	d.Name = cli.Safe(d.Name)
-	text, err := d.Write(form)
+// drawn prints a graph in the form that was asked for.
+func (s *session) drawn(text string, err error) error {
 	if err != nil {
 		return cli.Usagef("--graph %w", err)
 	}
@@ -59,28 +54,11 @@ func draw(s *session, d *planfile.Drawing, form string) error {
 	return s.out.Err()
 }
 
-// stepsText is for people: "3 steps, 5 tasks", "3 steps, 2 tasks and one for each line of list".
-func (p *planSource) stepsText() string {
-	tasks, lines := len(p.plan.Tasks), ""
-	for i := range p.plan.Later {
-		l := &p.plan.Later[i]
-		switch {
-		case l.Lines == "":
-			tasks += len(l.Tasks)
-		case lines == "":
-			lines = " and one for each line of " + l.Lines
-		default:
-			lines += " and of " + l.Lines
-		}
-	}
-	return fmt.Sprintf("%d steps, %d tasks", len(p.file.Steps), tasks) + lines
-}
-
 // planSource is a plan file on a command line, with values of its parameters.
 type planSource struct {
 	params []string
 
-	file  *planfile.File
+	path  string
 	plan  *planfile.Plan
 	specs []task.Spec
 	later []manager.LaterStep
@@ -100,18 +78,15 @@ func (p *planSource) read(s *session, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	data, path, err := readPlanFile(s)
-	if err != nil {
+	var data []byte
+	if data, p.path, err = readPlanFile(s); err != nil {
 		return err
 	}
-	if p.file, err = planfile.Parse(path, data, taskFields()); err != nil {
-		return fmt.Errorf("%w", err)
+	if p.plan, err = planfile.Read(p.path, data, given); err == nil {
+		p.specs, p.later, err = p.plan.Specs(now)
 	}
-	if p.plan, err = p.file.Expand(given); err != nil {
-		return fmt.Errorf("%w", err)
-	}
-	if p.specs, p.later, err = p.plan.Specs(now); err != nil {
-		return fmt.Errorf("%w", err)
+	if err != nil {
+		return cli.WithCode(cli.ExitUsage, err)
 	}
 	return nil
 }

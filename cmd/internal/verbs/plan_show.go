@@ -9,7 +9,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/manager"
-	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -123,20 +122,20 @@ func drawPlan(ctx context.Context, s *session, form string) error {
 	if err != nil {
 		return err
 	}
-	d := &planfile.Drawing{Name: planName(p)}
+	d := &planview.Drawing{Name: planName(p)}
 	for _, t := range tasks {
 		d.Nodes = append(d.Nodes, plannedNode(t))
 	}
-	return draw(s, d, form)
+	return s.drawn(d.Write(form))
 }
 
-func plannedNode(t *planview.Task) planfile.Node {
-	n := planfile.Node{ID: strconv.FormatInt(t.ID, 10), Label: t.Name(), State: t.State()}
+func plannedNode(t *planview.Task) planview.Node {
+	n := planview.Node{ID: strconv.FormatInt(t.ID, 10), Label: t.Name(), State: t.State()}
 	if t.Input != "" {
 		n.Label += " " + shorten(t.Input, mostInput)
 	}
 	for _, need := range t.Needs {
-		a := planfile.Arrow{ID: strconv.FormatInt(need.Task, 10)}
+		a := planview.Arrow{ID: strconv.FormatInt(need.Task, 10)}
 		if need.On != task.NeedsSuccess {
 			a.When = string(need.On)
 		}

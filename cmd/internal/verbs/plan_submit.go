@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
-	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -99,7 +99,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 func (p *planSource) byStep(opened []task.Opened) map[string][]int64 {
 	ids := map[string][]int64{}
 	for i, o := range opened {
-		step := p.plan.Tasks[i].Step
+		step, _, _ := strings.Cut(p.specs[i].Step, "[") // without the place among those of the step
 		ids[step] = append(ids[step], o.ID)
 	}
 	return ids
@@ -115,25 +115,19 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 		return err
 	}
 	p, checkQueue := sub.source.plan, s.queueCheck(ctx)
-	check := func(specs []task.Spec, tasks []planfile.Task) error {
-		for i := range specs {
-			err := checkQueue(specs[i].Queue)
-			switch {
-			case errors.Is(err, task.ErrNoQueue):
-				return planfile.Errors{p.At(&tasks[i], err)}
-			case err != nil:
-				return err
-			}
-		}
-		return nil
-	}
-	err = check(sub.source.specs, p.Tasks)
+	specs := slices.Clone(sub.source.specs)
 	for i := range sub.source.later {
-		if err == nil {
-			err = check(sub.source.later[i].Specs, p.Later[i].Tasks)
+		specs = append(specs, sub.source.later[i].Specs...)
+	}
+	for i := range specs {
+		switch err := checkQueue(specs[i].Queue); {
+		case errors.Is(err, task.ErrNoQueue):
+			return cli.WithCode(cli.ExitUsage, p.At(&specs[i], err))
+		case err != nil:
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 func usedFor(key string, plan int64) error {
@@ -203,7 +197,7 @@ func (r *planRunning) announce(s *session, id int64) error {
 	case r.quiet:
 		s.printf("%d\n", id)
 	default:
-		s.printf("%s: %s\n", planName(&task.Plan{PlanSpec: task.PlanSpec{Name: r.source.plan.Name}, ID: id}), r.source.stepsText())
+		s.printf("%s: %s\n", planName(&task.Plan{PlanSpec: task.PlanSpec{Name: r.source.plan.Name}, ID: id}), r.source.plan)
 	}
 	return s.out.Err()
 }

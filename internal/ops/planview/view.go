@@ -1,4 +1,4 @@
-// Package planview is what a plan looks like while it runs: its tasks, how far they are, and what is still to come.
+// Package planview is what a plan looks like while it runs: its tasks, how far they are, and what is still to come; and how it is drawn.
 package planview
 
 import (

@@ -1,0 +1,37 @@
+package fetch_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/tdf-go/tdf/fetch"
+)
+
+func ExampleFetcher_Ensure() {
+	dir, err := os.MkdirTemp("", "fetch")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	source := filepath.Join(dir, "run.sh")
+	if err := os.WriteFile(source, []byte("#!/bin/sh\necho hello\n"), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	options := fetch.DefaultOptions()
+	options.Dir = filepath.Join(dir, "programs")
+	f, err := fetch.New(options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	installed, err := f.Ensure(context.Background(), "greet", "rsync:"+source, nil)
+	fmt.Println(filepath.Base(installed), err)
+	hash, err := f.Hash("greet")
+	fmt.Println(hash[:8], err)
+	// Output:
+	// greet <nil>
+	// bfdeaeb0 <nil>
+}
