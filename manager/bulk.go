@@ -197,7 +197,7 @@ func (m *Manager) Newest(ctx context.Context) func() (int64, error) {
 
 // EachPage calls change with the ids of all tasks that a selection means, a page at a time, until it returns an error.
 func (m *Manager) EachPage(ctx context.Context, sel Selection, change func(ids []int64) error) error {
-	for found, err := range m.Select(ctx, sel, defaultPage) {
+	for found, err := range m.pages(ctx, sel) {
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ func (h *Handlers) check() error {
 		return ErrNoHandler
 	}
 	o := &h.Only
-	if o.Archived || len(o.Fields) > 0 || o.Newest || o.Limit != 0 {
-		return fieldError("only", "a list", "conditions alone: Archived, Fields, Newest and Limit are for looking")
+	if o.Archived || len(o.Fields) > 0 || o.Newest || o.Limit != 0 || o.Page != 0 {
+		return fieldError("only", "a list", "conditions alone: Archived, Fields, Newest, Limit and Page are for looking")
 	}
 	if !o.zero() {
 		return o.check()
@@ -172,7 +172,7 @@ func (k *pick) names(id int64) bool {
 // sort looks at tasks and says which are meant.
 func (k *pick) sort(ctx context.Context, m *Manager, outcome statemachine.State, fresh []int64) error {
 	meant := map[int64]bool{}
-	s := m.selector(&k.sel, 0, func(found []*task.Task) bool {
+	s := m.selector(&k.sel, func(found []*task.Task) bool {
 		for _, t := range found {
 			meant[t.ID] = true
 		}

@@ -132,13 +132,11 @@ func (m *Manager) queueFree(ctx context.Context, name string) error {
 	}
 	quiet := map[statemachine.State]int{}
 	sel := Selection{States: []statemachine.State{statemachine.Blocked, statemachine.Executed}, Queue: name}
-	for page, err := range m.Select(ctx, sel, 0) {
+	for t, err := range m.Select(ctx, sel) {
 		if err != nil {
 			return err
 		}
-		for i := range page {
-			quiet[page[i].State]++
-		}
+		quiet[t.State]++
 	}
 	if q.Waiting+q.Running > 0 || len(quiet) > 0 {
 		return fmt.Errorf("queue %q has %d open, %d blocked, %d running and %d executed tasks: %w", name,

@@ -186,8 +186,8 @@ func (h Handler) archives() bool {
 type Handlers struct {
 	// Only means the tasks that are handled, by their ids, queue, program, plan, labels, how
 	// they ended, or Match. The zero Selection means all. Others stay as they are: those of
-	// other programs in the namespace. What only looks (Archived, Fields, Newest, Limit) is
-	// refused.
+	// other programs in the namespace. What only looks (Archived, Fields, Newest, Limit, Page)
+	// is refused.
 	Only Selection
 
 	// In each pass tasks are handled in this order of states.

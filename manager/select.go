@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ type Selection struct {
 	// promised order, also if they are changed page by page.
 	Newest bool
 	Limit  int
+	// Page is how many tasks are read in one call, 1 to 1000; 0 for 500.
+	Page int
 }
 
 // SummaryFields are the hash fields that are read of every task of a [Manager.Select].
@@ -65,19 +68,40 @@ const (
 	maxPage     = 1000
 )
 
-// Select reads the tasks that a selection means, in pages of at most size (1 to
-// 1000; 0 for 500). Not more than a page is held, and some thousand ids. An
-// error ends it.
+// Select reads the tasks that a selection means. It holds not more than a page of them, and
+// some thousand ids. An error ends it.
 //
 // Where nothing but IDs is given, those that are not there come too, with an
 // empty state.
-func (m *Manager) Select(ctx context.Context, sel Selection, size int) iter.Seq2[[]*task.Task, error] {
+func (m *Manager) Select(ctx context.Context, sel Selection) iter.Seq2[*task.Task, error] {
+	return eachOf(m.pages(ctx, sel))
+}
+
+// eachOf gives what pages hold, one by one. An error ends it.
+func eachOf[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for page, err := range pages {
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, one := range page {
+				if !yield(one, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pages is Select a page at a time: each is read as a whole, so that its tasks may be changed before the next is.
+func (m *Manager) pages(ctx context.Context, sel Selection) iter.Seq2[[]*task.Task, error] {
 	return func(yield func([]*task.Task, error) bool) {
 		if err := sel.check(); err != nil {
 			yield(nil, err)
 			return
 		}
-		s := m.selector(&sel, size, func(page []*task.Task) bool { return yield(page, nil) })
+		s := m.selector(&sel, func(page []*task.Task) bool { return yield(page, nil) })
 		if err := s.all(ctx); err != nil && !errors.Is(err, errEnough) {
 			yield(nil, err)
 		}
@@ -109,6 +133,9 @@ func (s *Selection) check() error {
 	}
 	if s.Limit < 0 {
 		return fieldError("limit", strconv.Itoa(s.Limit), "a number that is not negative")
+	}
+	if s.Page < 0 || s.Page > maxPage {
+		return fieldError("page", strconv.Itoa(s.Page), fmt.Sprintf("a number from 1 to %d, or 0 for %d", maxPage, defaultPage))
 	}
 	return nil
 }
@@ -155,12 +182,9 @@ type selector struct {
 	held   int64 // mostHeld, or a test's
 }
 
-func (m *Manager) selector(sel *Selection, size int, emit func([]*task.Task) bool) selector {
-	if size <= 0 {
-		size = defaultPage
-	}
+func (m *Manager) selector(sel *Selection, emit func([]*task.Task) bool) selector {
 	return selector{
-		m: m, sel: sel, size: min(size, maxPage), states: sel.states(), found: map[statemachine.State]int{},
+		m: m, sel: sel, size: cmp.Or(sel.Page, defaultPage), states: sel.states(), found: map[statemachine.State]int{},
 		emit: emit, held: mostHeld,
 	}
 }

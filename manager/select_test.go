@@ -13,17 +13,14 @@ import (
 )
 
 // selected gathers what a selection means.
-func selected(tb testing.TB, m *Manager, sel Selection, size int) []*task.Task {
+func selected(tb testing.TB, m *Manager, sel Selection) []*task.Task {
 	tb.Helper()
 	var all []*task.Task
-	for page, err := range m.Select(tb.Context(), sel, size) {
+	for t, err := range m.Select(tb.Context(), sel) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if len(page) == 0 || size > 0 && len(page) > size {
-			tb.Fatalf("a page of %d tasks", len(page))
-		}
-		all = append(all, page...)
+		all = append(all, t)
 	}
 	return all
 }
@@ -54,8 +51,8 @@ func TestSelect(t *testing.T) {
 	} {
 		for _, newest := range []bool{false, true} {
 			for _, size := range []int{0, 1, 2, 5} {
-				c.sel.Newest = newest
-				got := idsOf(selected(t, m, c.sel, size))
+				c.sel.Newest, c.sel.Page = newest, size
+				got := idsOf(selected(t, m, c.sel))
 				if slices.Sort(got); !slices.Equal(got, c.want) {
 					t.Errorf("case %d, newest %v, pages of %d: %v, want %v", i, newest, size, got, c.want)
 				}
@@ -77,7 +74,8 @@ func TestSelectWalks(t *testing.T) {
 		{Selection{All: true, Limit: 1}, []int64{2, 3, 4, 5, 6}},
 	} {
 		var got []int64
-		s := m.selector(&c.sel, 2, func(page []*task.Task) bool { got = append(got, idsOf(page)...); return true })
+		c.sel.Page = 2
+		s := m.selector(&c.sel, func(page []*task.Task) bool { got = append(got, idsOf(page)...); return true })
 		s.held = 1
 		if err := s.all(t.Context()); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("case %d: %v, %v, want %v", i, got, err, c.want)
@@ -93,9 +91,11 @@ func TestSelectSummary(t *testing.T) {
 	srv.Do(t, "ZREM", m.Namespace()+":succeeded", "3") // as the original archives
 	srv.Do(t, "ZADD", m.Namespace()+":archived", "1", "3")
 	srv.Do(t, "DEL", m.Namespace()+":task:7")
-	for _, sel := range []Selection{{All: true, Archived: true, Fields: []string{"input"}}, {IDs: []IDRange{{1, 7}}, Fields: []string{"input"}}} {
+	for _, sel := range []Selection{
+		{All: true, Archived: true, Fields: []string{"input"}, Page: 3}, {IDs: []IDRange{{1, 7}}, Fields: []string{"input"}, Page: 3},
+	} {
 		byID := map[int64]*task.Task{}
-		for _, s := range selected(t, m, sel, 3) {
+		for _, s := range selected(t, m, sel) {
 			byID[s.ID] = s
 		}
 		want := map[int64]string{
@@ -116,7 +116,7 @@ func TestSelectSummary(t *testing.T) {
 			t.Errorf("%+v", byID)
 		}
 	}
-	matched := selected(t, m, Selection{Match: regexp.MustCompile("full")}, 0)
+	matched := selected(t, m, Selection{Match: regexp.MustCompile("full")})
 	for _, s := range matched {
 		if want := fmt.Sprintf("disk full on %d\n", s.ID); s.Rounds[0].Error != want {
 			t.Errorf("task %d: error %q, want %q", s.ID, s.Rounds[0].Error, want)
@@ -143,8 +143,8 @@ func TestSelectNewest(t *testing.T) {
 		{Selection{Limit: 3, Program: "q"}, []int64{9, 8, 7}},
 		{Selection{States: []sm.State{sm.Succeeded, sm.Open}, Limit: 1}, []int64{5, 9}},
 	} {
-		c.sel.Newest, c.sel.All = true, true
-		got := idsOf(selected(t, m, c.sel, 2))
+		c.sel.Newest, c.sel.All, c.sel.Page = true, true, 2
+		got := idsOf(selected(t, m, c.sel))
 		if slices.Equal(got, c.want) {
 			continue
 		}
@@ -153,19 +153,16 @@ func TestSelectNewest(t *testing.T) {
 	}
 }
 
-// What changes the tasks page by page meets each of them once.
+// What changes the tasks page by page meets each of them once, and a page never holds more than was asked for.
 func TestSelectWhileChanging(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	mustOpen(t, m, 95, spec())
 	cancelled := 0
-	for page, err := range m.Select(t.Context(), Selection{States: []sm.State{sm.Open}}, 10) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		changes, err := m.Cancel(t.Context(), idsOf(page), "")
-		if err != nil {
-			t.Fatal(err)
+	err := m.EachPage(t.Context(), Selection{States: []sm.State{sm.Open}, Page: 10}, func(ids []int64) error {
+		changes, err := m.Cancel(t.Context(), ids, "")
+		if len(ids) > 10 {
+			t.Errorf("a page of %d tasks", len(ids))
 		}
 		for _, c := range changes {
 			if c.Err != nil {
@@ -173,9 +170,26 @@ func TestSelectWhileChanging(t *testing.T) {
 			}
 			cancelled++
 		}
+		return err
+	})
+	if err != nil || cancelled != 95 {
+		t.Errorf("%d cancelled, want 95; %v", cancelled, err)
 	}
-	if cancelled != 95 {
-		t.Errorf("%d cancelled, want 95", cancelled)
+}
+
+// Who wants no more tasks costs no more than the page that was read.
+func TestSelectStops(t *testing.T) {
+	t.Parallel()
+	m, calls := countedManager(t, redistest.Namespace(t))
+	mustOpen(t, m, 95, spec())
+	n := 0
+	for range m.Select(t.Context(), Selection{All: true, Page: 10}) {
+		if n++; n == 11 {
+			break
+		}
+	}
+	if n != 11 || calls.looked.Load() != 20 {
+		t.Errorf("%d tasks, %d looked at; want 11 and 20", n, calls.looked.Load())
 	}
 }
 
@@ -190,16 +204,16 @@ func TestSelectRefuses(t *testing.T) {
 		{"all", Selection{}}, {"all", Selection{Archived: true}}, {"all", Selection{All: true, IDs: []IDRange{{1, 2}}}},
 		{"ids", Selection{IDs: []IDRange{{0, 2}}}}, {"ids", Selection{IDs: []IDRange{{3, 2}}}},
 		{"states", Selection{States: []sm.State{"opn"}}}, {"outcomes", Selection{Outcomes: []sm.State{sm.Open}}},
-		{"limit", Selection{All: true, Limit: -1}},
+		{"limit", Selection{All: true, Limit: -1}}, {"page", Selection{All: true, Page: -1}}, {"page", Selection{All: true, Page: 1001}},
 	} {
 		n := 0
-		for page, err := range m.Select(t.Context(), c.sel, 0) {
-			if n++; page != nil || fieldOf(err) != c.field {
-				t.Errorf("case %d: %v, %v", i, page, err)
+		for found, err := range m.Select(t.Context(), c.sel) {
+			if n++; found != nil || fieldOf(err) != c.field {
+				t.Errorf("case %d: %v, %v", i, found, err)
 			}
 		}
 		if n != 1 {
-			t.Errorf("case %d: %d pages", i, n)
+			t.Errorf("case %d: %d errors", i, n)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestEpochsArePassedOver(t *testing.T) {
 		t.Errorf("waits for %v, %v, want %v", w.open, err, want)
 	}
 	var got []int64
-	s := m.selector(&Selection{All: true}, 0, func(page []*task.Task) bool { got = append(got, idsOf(page)...); return true })
+	s := m.selector(&Selection{All: true}, func(page []*task.Task) bool { got = append(got, idsOf(page)...); return true })
 	s.held = 1
 	if err := s.all(ctx); err != nil || !slices.Equal(got, want) {
 		t.Errorf("selected %v, %v, want %v", got, err, want)
@@ -60,7 +60,7 @@ func TestSelectLeftOut(t *testing.T) {
 	t.Parallel()
 	m, ids := afterEpochs(t)
 	gone := ids[0] + 1
-	found := selected(t, m, Selection{IDs: []IDRange{{gone, gone + 2}}}, 0)
+	found := selected(t, m, Selection{IDs: []IDRange{{gone, gone + 2}}})
 	if got := idsOf(found); !slices.Equal(got, []int64{gone, gone + 1, gone + 2}) || found[1].State != statemachine.None {
 		t.Errorf("selected %+v", found)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// page is how many tasks are read, and changed, in one go.
+// page is how many tasks are read in one go: those of a [manager.Selection] and those of an archive.
 const page = 500
 
 // bulk is a verb that changes all tasks that are meant, a page at a time, and

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +67,7 @@ func (e *export) do(ctx context.Context, s *session) error {
 		return err
 	}
 	e.reported = time.Now()
-	err = e.pages(ctx, s, sel, into)
+	err = e.all(ctx, s, sel, into)
 	if closeErr := into.close(err); err == nil {
 		err = closeErr
 	}
@@ -108,28 +107,26 @@ func (e *export) sink(ctx context.Context, s *session, sel manager.Selection) (s
 // exportPage is how many tasks are read whole, and written, at once.
 const exportPage = 50
 
-// pages exports what is meant.
-func (e *export) pages(ctx context.Context, s *session, sel manager.Selection, into sink) error {
-	for found, err := range s.manager.Select(ctx, sel, page) {
-		if err != nil {
+// all exports what is meant.
+func (e *export) all(ctx context.Context, s *session, sel manager.Selection, into sink) error {
+	var ids []int64
+	for t, err := range s.manager.Select(ctx, sel) {
+		switch {
+		case err != nil:
 			return err
+		case t.State == statemachine.Archived:
+			ids = append(ids, t.ID)
+		default:
+			e.done.NotFound = append(e.done.NotFound, t.ID)
 		}
-		var ids []int64
-		for i := range found {
-			if found[i].State == statemachine.Archived {
-				ids = append(ids, found[i].ID)
-			} else {
-				e.done.NotFound = append(e.done.NotFound, found[i].ID)
-			}
-		}
-		for part := range slices.Chunk(ids, exportPage) {
-			if err := e.page(ctx, s, part, into); err != nil {
+		if len(ids) == exportPage {
+			if err := e.page(ctx, s, ids, into); err != nil {
 				return err
 			}
+			ids = nil
 		}
-		e.progress(s)
 	}
-	return nil
+	return e.page(ctx, s, ids, into)
 }
 
 // page exports some tasks. Those that have left Redis meanwhile are a server's to copy.
@@ -158,6 +155,7 @@ func (e *export) page(ctx context.Context, s *session, ids []int64, into sink) e
 		return err
 	}
 	e.done.Exported += int64(len(records))
+	e.progress(s)
 	return nil
 }
 
@@ -295,14 +293,12 @@ func (d *dirSink) learn(ctx context.Context, s *session, dir string, sel manager
 		return err
 	}
 	var meant archive.IDs
-	for found, err := range s.manager.Select(ctx, sel, page) {
+	for t, err := range s.manager.Select(ctx, sel) {
 		if err != nil {
 			return err
 		}
-		for i := range found {
-			if found[i].State == statemachine.Archived {
-				meant.Add(found[i].ID)
-			}
+		if t.State == statemachine.Archived {
+			meant.Add(t.ID)
 		}
 	}
 	damaged := 0

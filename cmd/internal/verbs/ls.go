@@ -116,20 +116,18 @@ func (l *listing) selection(ctx context.Context, s *session) (manager.Selection,
 func (l *listing) read(ctx context.Context, s *session, sel manager.Selection) (listed, error) {
 	var found listed
 	counts := map[statemachine.State]int{}
-	for tasks, err := range s.manager.Select(ctx, sel, page) {
+	for t, err := range s.manager.Select(ctx, sel) {
 		if err != nil {
 			return found, err
 		}
-		for _, t := range tasks {
-			counts[t.State]++
-			switch {
-			case t.State == statemachine.None:
-				found.missing = append(found.missing, t.ID)
-			case sel.Limit > 0 && counts[t.State] > l.limit:
-				found.more = append(found.more, t.State)
-			default:
-				found.tasks = append(found.tasks, t)
-			}
+		counts[t.State]++
+		switch {
+		case t.State == statemachine.None:
+			found.missing = append(found.missing, t.ID)
+		case sel.Limit > 0 && counts[t.State] > l.limit:
+			found.more = append(found.more, t.State)
+		default:
+			found.tasks = append(found.tasks, t)
 		}
 	}
 	return found, nil

@@ -38,16 +38,13 @@ func read(ctx context.Context, m *manager.Manager, what []string) (any, error) {
 	switch what[0] {
 	case "tasks":
 		var all []*task.Task
-		for page, err := range m.Select(ctx, manager.Selection{All: true, Newest: true, Fields: task.HeadNames()}, 0) {
+		for t, err := range m.Select(ctx, manager.Selection{All: true, Newest: true, Fields: task.HeadNames()}) {
 			if err != nil {
 				return nil, err
 			}
-			if err := m.PresentRounds(ctx, page, true); err != nil {
-				return nil, err
-			}
-			all = append(all, page...)
+			all = append(all, t)
 		}
-		return all, nil
+		return all, m.PresentRounds(ctx, all, true)
 	case "queues":
 		return m.Queues(ctx)
 	default:
