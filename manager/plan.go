@@ -217,7 +217,7 @@ func (m *Manager) fields(ctx context.Context, ids []int64, names ...string) ([]m
 const resultPage = 100
 
 // Results reads the results of tasks, in the order of the ids.
-func (m *Manager) Results(ctx context.Context, ids ...int64) ([]task.Result, error) {
+func (m *Manager) Results(ctx context.Context, ids []int64) ([]task.Result, error) {
 	results := make([]task.Result, 0, len(ids))
 	for page := range slices.Chunk(ids, resultPage) {
 		found, err := retryUntilAvailable(ctx, m, func() ([]task.Result, error) { return m.store.Results(ctx, page) })

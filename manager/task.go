@@ -47,7 +47,7 @@ func (m *Manager) Task(ctx context.Context, id int64) (*task.Task, error) {
 
 // Tasks reads tasks with all their rounds, in the order of the ids; nil for
 // those that are not there. Outputs can be large: ask for a few at a time.
-func (m *Manager) Tasks(ctx context.Context, ids ...int64) ([]*task.Task, error) {
+func (m *Manager) Tasks(ctx context.Context, ids []int64) ([]*task.Task, error) {
 	found, err := m.store.TasksByID(ctx, ids)
 	if err != nil {
 		return nil, err

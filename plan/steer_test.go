@@ -176,7 +176,7 @@ func TestGrows(t *testing.T) {
 	results := map[string]int{}
 	ids, err := s.PlanTasks(t.Context(), p.ID(), 0, 100)
 	must(t, err)
-	found, err := s.Results(t.Context(), ids...)
+	found, err := s.Results(t.Context(), ids)
 	must(t, err)
 	for _, r := range found {
 		results[r.Text]++

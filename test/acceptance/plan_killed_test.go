@@ -184,7 +184,7 @@ func (s *storm) checkTasks(t *testing.T, plan int64) (losses int) {
 	if err != nil || len(ids) != stressTasks || s.lastTask(t) != stressTasks {
 		t.Fatalf("the plan has %d tasks, of %d that were ever made; error %v", len(ids), s.lastTask(t), err)
 	}
-	results, err := s.manager.Results(t.Context(), ids...)
+	results, err := s.manager.Results(t.Context(), ids)
 	if err != nil {
 		t.Fatal(err)
 	}

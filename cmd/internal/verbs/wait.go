@@ -172,7 +172,7 @@ const mostFailures = 5
 
 func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
 	failures, shown := []failure{}, ids[:min(len(ids), mostFailures)]
-	tasks, err := s.manager.Tasks(context.WithoutCancel(ctx), shown...) // the wait is over: a signal has nothing left to end
+	tasks, err := s.manager.Tasks(context.WithoutCancel(ctx), shown) // the wait is over: a signal has nothing left to end
 	if err != nil {
 		return nil, err
 	}
