@@ -61,12 +61,6 @@ func (m *Manager) Tasks(ctx context.Context, ids []int64) ([]*task.Task, error) 
 	return tasks, nil
 }
 
-// IDs lists the ids of the tasks in a state, from the given place on, at most
-// limit. Those that came into the state first come first.
-func (m *Manager) IDs(ctx context.Context, state statemachine.State, offset, limit int) ([]int64, error) {
-	return m.store.IDs(ctx, state, int64(offset), int64(limit), false)
-}
-
 // Counts are numbers of tasks by state.
 type Counts map[statemachine.State]int64
 

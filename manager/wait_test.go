@@ -126,7 +126,4 @@ func TestReading(t *testing.T) {
 	if both, err := m.Tasks(t.Context(), []int64{9, 2}); err != nil || both[0] != nil || both[1].ID != 2 {
 		t.Errorf("tasks 9 and 2: %v, %v", both, err)
 	}
-	if ids, err := m.IDs(t.Context(), statemachine.Succeeded, 0, 10); err != nil || len(ids) != 2 {
-		t.Errorf("succeeded: %v, %v, want both", ids, err)
-	}
 }

@@ -118,12 +118,11 @@ func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
 		return ids, nil
 	}
 	sel.Archived = true
-	err = s.manager.EachPage(ctx, sel, func(found []int64) error {
-		ids = append(ids, found...)
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	for t, err := range s.manager.Select(ctx, sel) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, t.ID)
 	}
 	if len(ids) == 0 {
 		return ids, w.choice.nothing(ctx, s)
