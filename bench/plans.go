@@ -123,9 +123,14 @@ func (s *planSite) release(ctx context.Context, g graph) (time.Duration, error) 
 	if err := p.Send(ctx); err != nil {
 		return 0, err
 	}
-	ids, err := s.m.PlanTasks(ctx, p.ID(), 0, g.layer)
-	if err != nil {
-		return 0, err
+	var ids []int64
+	for id, err := range s.m.PlanTasks(ctx, p.ID()) {
+		if err != nil {
+			return 0, err
+		}
+		if ids = append(ids, id); len(ids) == g.layer {
+			break
+		}
 	}
 	if _, err := s.m.Cancel(ctx, ids, "to release what needs it"); err != nil {
 		return 0, err

@@ -97,7 +97,7 @@ func TestWithoutPlan(t *testing.T) {
 	defer cancel()
 	_, err = m.Wait(ctx, []int64{opened.ID}, nil)
 	must(t, err)
-	if got, err := m.Results(t.Context(), opened.ID); err != nil || got[0].Text != "5" {
+	if got, err := m.Results(t.Context(), []int64{opened.ID}); err != nil || got[0].Text != "5" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

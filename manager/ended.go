@@ -169,7 +169,7 @@ func (e *ending) read(ctx context.Context) ([]*task.Task, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	found, err := e.m.Tasks(ctx, ids...)
+	found, err := e.m.Tasks(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

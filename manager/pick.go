@@ -54,7 +54,7 @@ const (
 	// sweepPause is how often a pick goes through the ids of its outcome: other clients and repairs may put a task
 	// elsewhere than at the end, and what others have archived is forgotten.
 	sweepPause = time.Minute
-	// firstPage is how many of the newest ids are read at first.
+	// firstPage is how many of the newest ids are listed at first.
 	firstPage = 100
 )
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
+	"math"
 	"slices"
 	"strconv"
 
@@ -35,16 +37,35 @@ func (m *Manager) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	return m.store.Plan(ctx, id)
 }
 
-// Plans reads plans, the newest first, from the given place on, at most limit.
-func (m *Manager) Plans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
-	return m.store.ListPlans(ctx, offset, limit)
+// Plans reads the plans that are there, the newest first. Those that are made meanwhile may
+// be missing. An error ends it.
+func (m *Manager) Plans(ctx context.Context) iter.Seq2[task.Plan, error] {
+	return eachOf(func(yield func([]task.Plan, error) bool) {
+		seen := map[int64]bool{}
+		// Who wants the newest ones need not list all. The others are listed at one moment: places slip while plans come and go.
+		for _, most := range []int{firstPage, math.MaxInt} {
+			ids, err := m.store.PlanIDs(ctx, 0, most)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for page := range slices.Chunk(slices.DeleteFunc(ids, func(id int64) bool { return seen[id] }), planPage) {
+				for _, id := range page {
+					seen[id] = true
+				}
+				if plans, err := m.store.PlansOf(ctx, page); !yield(plans, err) || err != nil {
+					return
+				}
+			}
+		}
+	})
 }
 
 // PlanTasks lists the ids of the tasks of a plan in the order in which they were
-// added, those that were retried and their retries included, from the given
-// place on, at most limit.
-func (m *Manager) PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error) {
-	return m.store.PlanTasks(ctx, id, offset, limit)
+// added, those that were retried and their retries included, also those that are added
+// meanwhile. There are none of a plan that does not exist. An error ends it.
+func (m *Manager) PlanTasks(ctx context.Context, id int64) iter.Seq2[int64, error] {
+	return eachOf(m.planPages(ctx, id))
 }
 
 // InPlan adds the tasks to a plan, in calls of at most 100 tasks or 100 needs.
@@ -192,10 +213,21 @@ func failedChanges(changes []Change) error {
 	return errors.Join(all...)
 }
 
+// planPages are the ids of the tasks of a plan, a page at a time: they only ever come at the end, so no place slips.
+func (m *Manager) planPages(ctx context.Context, plan int64) iter.Seq2[[]int64, error] {
+	return func(yield func([]int64, error) bool) {
+		for offset := 0; ; offset += planPage {
+			ids, err := retryUntilAvailable(ctx, m, func() ([]int64, error) { return m.store.PlanTasks(ctx, plan, offset, planPage) })
+			if err == nil && len(ids) == 0 || !yield(ids, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look func([]int64, []map[string]string) error) error {
-	for offset := 0; ; offset += planPage {
-		ids, err := retryUntilAvailable(ctx, m, func() ([]int64, error) { return m.store.PlanTasks(ctx, plan, offset, planPage) })
-		if err != nil || len(ids) == 0 {
+	for ids, err := range m.planPages(ctx, plan) {
+		if err != nil {
 			return err
 		}
 		found, err := m.fields(ctx, ids, names...)
@@ -206,6 +238,7 @@ func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look
 			return err
 		}
 	}
+	return nil
 }
 
 // fields reads fields of tasks, also after Redis was away for some seconds.
@@ -217,7 +250,7 @@ func (m *Manager) fields(ctx context.Context, ids []int64, names ...string) ([]m
 const resultPage = 100
 
 // Results reads the results of tasks, in the order of the ids.
-func (m *Manager) Results(ctx context.Context, ids ...int64) ([]task.Result, error) {
+func (m *Manager) Results(ctx context.Context, ids []int64) ([]task.Result, error) {
 	results := make([]task.Result, 0, len(ids))
 	for page := range slices.Chunk(ids, resultPage) {
 		found, err := retryUntilAvailable(ctx, m, func() ([]task.Result, error) { return m.store.Results(ctx, page) })

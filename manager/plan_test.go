@@ -298,9 +298,9 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	}
-	got, err := m.Plans(t.Context(), 1, 5)
-	if err != nil || len(got) != 2 || got[0].Name != "p1" || got[1].ID != 1 || got[0].Created.IsZero() || !got[0].Ready.IsZero() {
-		t.Errorf("%+v, %v", got, err)
+	got := storetest.All(t, m.Plans(t.Context()))
+	if len(got) != 3 || got[1].Name != "p1" || got[2].ID != 1 || got[0].Created.IsZero() || !got[0].Ready.IsZero() {
+		t.Errorf("%+v", got)
 	}
 	for field, spec := range map[string]task.PlanSpec{"name": {Name: "a\nb"}, "on_failure": {OnFailure: "explode"}} {
 		if _, err := m.NewPlan(t.Context(), spec); fieldOf(err) != field {
@@ -310,6 +310,68 @@ func TestPlans(t *testing.T) {
 	// A plan is not held by a task because of the name of who holds it.
 	if got := holder("12", ""); got != "manager 12" || !strings.HasPrefix(holder("12", "x"), "12: ") || task.PlanReady.Terminal() {
 		t.Error(got)
+	}
+}
+
+// Plans that come and go while they are listed make none of the others come twice, or not at all.
+func TestPlansWhileTheyChange(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	const all = 2*firstPage + 50
+	for range all {
+		mustPlan(t, m, task.PlanSpec{Name: "p"})
+	}
+	times, last := map[int64]int{}, int64(all+1)
+	for p, err := range m.Plans(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.ID > last && p.ID <= all {
+			t.Errorf("plan %d comes after %d", p.ID, last)
+		}
+		last = p.ID
+		times[p.ID]++
+		switch p.ID {
+		case all - 10:
+			mustPlan(t, m, task.PlanSpec{Name: "new"})
+		case all - 20: // three of those that were listed leave, as archived ones do
+			redistest.Shared(t).Do(t, "ZREM", ns+":plans", fmt.Sprint(all), fmt.Sprint(all-1), fmt.Sprint(all-2))
+		}
+	}
+	for id := int64(1); id <= all; id++ {
+		if times[id] != 1 {
+			t.Errorf("plan %d came %d times", id, times[id])
+		}
+	}
+}
+
+// A plan of many tasks lists each once, in the order in which they were added, also those that are added meanwhile.
+func TestPlanTasks(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	plan := mustPlan(t, m, task.PlanSpec{Name: "p"})
+	mustOpen(t, m, 1, spec()) // of no plan
+	add := func(n int) {
+		if _, err := m.SubmitAll(t.Context(), slices.Values(slices.Repeat([]task.Spec{spec()}, n)), InPlan(plan)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(planPage + 20)
+	var ids []int64
+	for id, err := range m.PlanTasks(t.Context(), plan) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids = append(ids, id); len(ids) == 10 {
+			add(3)
+		}
+	}
+	if len(ids) != planPage+23 || ids[0] != 2 || !slices.IsSorted(ids) {
+		t.Errorf("%d tasks: %v", len(ids), ids)
+	}
+	if got := storetest.All(t, m.PlanTasks(t.Context(), 99)); len(got) > 0 {
+		t.Errorf("a plan that is not there has tasks %v", got)
 	}
 }
 

@@ -7,23 +7,11 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
-
-// selected gathers what a selection means.
-func selected(tb testing.TB, m *Manager, sel Selection) []*task.Task {
-	tb.Helper()
-	var all []*task.Task
-	for t, err := range m.Select(tb.Context(), sel) {
-		if err != nil {
-			tb.Fatal(err)
-		}
-		all = append(all, t)
-	}
-	return all
-}
 
 // Every condition, alone and with others, in pages of every size.
 func TestSelect(t *testing.T) {
@@ -52,7 +40,7 @@ func TestSelect(t *testing.T) {
 		for _, newest := range []bool{false, true} {
 			for _, size := range []int{0, 1, 2, 5} {
 				c.sel.Newest, c.sel.Page = newest, size
-				got := idsOf(selected(t, m, c.sel))
+				got := idsOf(storetest.All(t, m.Select(t.Context(), c.sel)))
 				if slices.Sort(got); !slices.Equal(got, c.want) {
 					t.Errorf("case %d, newest %v, pages of %d: %v, want %v", i, newest, size, got, c.want)
 				}
@@ -95,7 +83,7 @@ func TestSelectSummary(t *testing.T) {
 		{All: true, Archived: true, Fields: []string{"input"}, Page: 3}, {IDs: []IDRange{{1, 7}}, Fields: []string{"input"}, Page: 3},
 	} {
 		byID := map[int64]*task.Task{}
-		for _, s := range selected(t, m, sel) {
+		for _, s := range storetest.All(t, m.Select(t.Context(), sel)) {
 			byID[s.ID] = s
 		}
 		want := map[int64]string{
@@ -116,7 +104,7 @@ func TestSelectSummary(t *testing.T) {
 			t.Errorf("%+v", byID)
 		}
 	}
-	matched := selected(t, m, Selection{Match: regexp.MustCompile("full")})
+	matched := storetest.All(t, m.Select(t.Context(), Selection{Match: regexp.MustCompile("full")}))
 	for _, s := range matched {
 		if want := fmt.Sprintf("disk full on %d\n", s.ID); s.Rounds[0].Error != want {
 			t.Errorf("task %d: error %q, want %q", s.ID, s.Rounds[0].Error, want)
@@ -144,7 +132,7 @@ func TestSelectNewest(t *testing.T) {
 		{Selection{States: []sm.State{sm.Succeeded, sm.Open}, Limit: 1}, []int64{5, 9}},
 	} {
 		c.sel.Newest, c.sel.All, c.sel.Page = true, true, 2
-		got := idsOf(selected(t, m, c.sel))
+		got := idsOf(storetest.All(t, m.Select(t.Context(), c.sel)))
 		if slices.Equal(got, c.want) {
 			continue
 		}

@@ -60,7 +60,7 @@ func TestSelectLeftOut(t *testing.T) {
 	t.Parallel()
 	m, ids := afterEpochs(t)
 	gone := ids[0] + 1
-	found := selected(t, m, Selection{IDs: []IDRange{{gone, gone + 2}}})
+	found := storetest.All(t, m.Select(t.Context(), Selection{IDs: []IDRange{{gone, gone + 2}}}))
 	if got := idsOf(found); !slices.Equal(got, []int64{gone, gone + 1, gone + 2}) || found[1].State != statemachine.None {
 		t.Errorf("selected %+v", found)
 	}

@@ -34,7 +34,7 @@ func TestStartIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := m.Tasks(t.Context(), ids...)
+	opened, err := m.Tasks(t.Context(), ids)
 	if err != nil {
 		t.Fatal(err)
 	}

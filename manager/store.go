@@ -100,7 +100,7 @@ type planning interface {
 	planview.Store
 	growth.Store
 	NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error)
-	ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error)
+	PlanIDs(ctx context.Context, offset, limit int) ([]int64, error)
 	PlansOf(ctx context.Context, ids []int64) ([]task.Plan, error)
 	Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]plans.Planned, error)
 	SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error)

@@ -47,7 +47,7 @@ func (m *Manager) Task(ctx context.Context, id int64) (*task.Task, error) {
 
 // Tasks reads tasks with all their rounds, in the order of the ids; nil for
 // those that are not there. Outputs can be large: ask for a few at a time.
-func (m *Manager) Tasks(ctx context.Context, ids ...int64) ([]*task.Task, error) {
+func (m *Manager) Tasks(ctx context.Context, ids []int64) ([]*task.Task, error) {
 	found, err := m.store.TasksByID(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -59,12 +59,6 @@ func (m *Manager) Tasks(ctx context.Context, ids ...int64) ([]*task.Task, error)
 		}
 	}
 	return tasks, nil
-}
-
-// IDs lists the ids of the tasks in a state, from the given place on, at most
-// limit. Those that came into the state first come first.
-func (m *Manager) IDs(ctx context.Context, state statemachine.State, offset, limit int) ([]int64, error) {
-	return m.store.IDs(ctx, state, int64(offset), int64(limit), false)
 }
 
 // Counts are numbers of tasks by state.

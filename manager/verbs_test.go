@@ -185,14 +185,14 @@ func TestDryRun(t *testing.T) {
 	mustOpen(t, m, 3, spec())
 	claim(t, s, 1)
 	ids := []int64{1, 2, 3, 4}
-	before, _ := m.Tasks(t.Context(), ids...)
+	before, _ := m.Tasks(t.Context(), ids)
 	want := []string{"running > running asked", "open > cancelled", "open > cancelled", " >  not found"}
 	changes, err := m.Cancel(t.Context(), ids, "why", DryRun())
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkChanges(t, changes, want...)
-	after, _ := m.Tasks(t.Context(), ids...)
+	after, _ := m.Tasks(t.Context(), ids)
 	for i := range 3 {
 		if !maps.Equal(before[i].Fields, after[i].Fields) {
 			t.Errorf("task %d has changed: %v", i+1, after[i].Fields)

@@ -123,10 +123,7 @@ func TestReading(t *testing.T) {
 	if _, err := m.Task(t.Context(), 9); !errors.Is(err, task.ErrNoTask) {
 		t.Errorf("task 9: %v, want task.ErrNoTask", err)
 	}
-	if both, err := m.Tasks(t.Context(), 9, 2); err != nil || both[0] != nil || both[1].ID != 2 {
+	if both, err := m.Tasks(t.Context(), []int64{9, 2}); err != nil || both[0] != nil || both[1].ID != 2 {
 		t.Errorf("tasks 9 and 2: %v, %v", both, err)
-	}
-	if ids, err := m.IDs(t.Context(), statemachine.Succeeded, 0, 10); err != nil || len(ids) != 2 {
-		t.Errorf("succeeded: %v, %v, want both", ids, err)
 	}
 }

@@ -135,7 +135,7 @@ func (m *Manager) situateCause(ctx context.Context, s *why.Situation) error {
 	if s.Record.DoomedBy == 0 {
 		return nil
 	}
-	found, err := m.Tasks(ctx, s.Record.DoomedBy)
+	found, err := m.Tasks(ctx, []int64{s.Record.DoomedBy})
 	if err == nil && found[0] != nil && found[0].Err == nil {
 		s.Cause = found[0]
 	}

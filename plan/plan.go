@@ -341,7 +341,7 @@ func (p *Plan) Result(ctx context.Context, of Dep) (string, error) {
 
 // Result is [Plan.Result] for any task, in a plan or not, by its id.
 func Result(ctx context.Context, m *manager.Manager, id int64) (string, error) {
-	found, err := m.Results(ctx, id)
+	found, err := m.Results(ctx, []int64{id})
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
@@ -173,9 +174,7 @@ func TestGrows(t *testing.T) {
 	p.Add(spec("grow", fmt.Sprint(p.ID())))
 	checkEnd(t, run(t, p), task.PlanCompleted, 3, 0, 0, 0)
 	results := map[string]int{}
-	ids, err := s.PlanTasks(t.Context(), p.ID(), 0, 100)
-	must(t, err)
-	found, err := s.Results(t.Context(), ids...)
+	found, err := s.Results(t.Context(), storetest.All(t, s.PlanTasks(t.Context(), p.ID())))
 	must(t, err)
 	for _, r := range found {
 		results[r.Text]++

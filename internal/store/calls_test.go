@@ -68,6 +68,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Life":             func(ctx context.Context, st *store.Store) error { _, err := st.Life(ctx); return err },
 	"Births":           func(ctx context.Context, st *store.Store) error { _, err := st.Births(ctx); return err },
 	"ListPlans":        func(ctx context.Context, st *store.Store) error { _, err := st.ListPlans(ctx, 0, 1); return err },
+	"PlanIDs":          func(ctx context.Context, st *store.Store) error { _, err := st.PlanIDs(ctx, 0, 1); return err },
 	"PlanTasks":        func(ctx context.Context, st *store.Store) error { _, err := st.PlanTasks(ctx, 1, 0, 1); return err },
 	"DueWork":          func(ctx context.Context, st *store.Store) error { _, err := st.DueWork(ctx, 0, 1); return err },
 	"NotifyDependants": func(ctx context.Context, st *store.Store) error { _, err := st.NotifyDependants(ctx, 1, 1); return err },

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -135,9 +136,9 @@ func stressLedger(t *testing.T, dir string) []entered {
 // check looks at all that is left of the plan.
 func (s *storm) check(t *testing.T, took time.Duration, table io.Writer) {
 	t.Helper()
-	plans, err := s.manager.Plans(t.Context(), 0, 10)
-	if err != nil || len(plans) != 1 || plans[0].State != task.PlanCompleted || plans[0].Total != stressTasks {
-		t.Fatalf("plans %+v, error %v: want one of %d tasks that is completed", plans, err, stressTasks)
+	plans := storetest.All(t, s.manager.Plans(t.Context()))
+	if len(plans) != 1 || plans[0].State != task.PlanCompleted || plans[0].Total != stressTasks {
+		t.Fatalf("plans %+v: want one of %d tasks that is completed", plans, stressTasks)
 	}
 	wait.Eventually(t, planPatience, func() bool {
 		return s.Raw.ZCard(t.Context(), s.Key(string(sm.Archived))).Val() == stressTasks && len(s.running()) == 0
@@ -180,11 +181,11 @@ func (s *storm) checkRounds(t *testing.T) (begun int) {
 // checkTasks reads the tasks of the plan, and returns how often they lost their worker.
 func (s *storm) checkTasks(t *testing.T, plan int64) (losses int) {
 	t.Helper()
-	ids, err := s.manager.PlanTasks(t.Context(), plan, 0, 2*stressTasks)
-	if err != nil || len(ids) != stressTasks || s.lastTask(t) != stressTasks {
-		t.Fatalf("the plan has %d tasks, of %d that were ever made; error %v", len(ids), s.lastTask(t), err)
+	ids := storetest.All(t, s.manager.PlanTasks(t.Context(), plan))
+	if len(ids) != stressTasks || s.lastTask(t) != stressTasks {
+		t.Fatalf("the plan has %d tasks, of %d that were ever made", len(ids), s.lastTask(t))
 	}
-	results, err := s.manager.Results(t.Context(), ids...)
+	results, err := s.manager.Results(t.Context(), ids)
 	if err != nil {
 		t.Fatal(err)
 	}

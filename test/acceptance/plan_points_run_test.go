@@ -217,9 +217,5 @@ func (r *rig) complete(t *testing.T, plan *recipe, d *daemon, want outcome) {
 // plans are those of that name.
 func (r *rig) plans(t *testing.T, name string) []task.Plan {
 	t.Helper()
-	all, err := r.manager.Plans(t.Context(), 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(all, func(p task.Plan) bool { return p.Name != name })
+	return slices.DeleteFunc(storetest.All(t, r.manager.Plans(t.Context())), func(p task.Plan) bool { return p.Name != name })
 }

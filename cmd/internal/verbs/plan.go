@@ -35,14 +35,10 @@ func (a *app) plan() *cobra.Command {
 // planID reads the id of a plan, and last for the one that was made last.
 func (s *session) planID(ctx context.Context, text string) (int64, error) {
 	if text == manager.LastTask {
-		plans, err := s.manager.Plans(ctx, 0, 1)
-		if err == nil && len(plans) == 0 {
-			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("there is no plan yet; make one with %s", s.command("plan submit FILE")))
+		for p, err := range s.manager.Plans(ctx) {
+			return p.ID, err
 		}
-		if err != nil {
-			return 0, err
-		}
-		return plans[0].ID, nil
+		return 0, cli.WithCode(cli.ExitUsage, fmt.Errorf("there is no plan yet; make one with %s", s.command("plan submit FILE")))
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
@@ -143,9 +139,14 @@ func (a *app) planLs() *cobra.Command {
 			if most < 1 {
 				return cli.Usagef("--limit %d is below 1; write how many plans to list", most)
 			}
-			plans, err := s.manager.Plans(ctx, 0, most)
-			if err != nil {
-				return err
+			plans := []task.Plan{}
+			for p, err := range s.manager.Plans(ctx) {
+				if err != nil {
+					return err
+				}
+				if plans = append(plans, p); len(plans) == most {
+					break
+				}
 			}
 			now, err := s.shownAt(ctx)
 			if err != nil {

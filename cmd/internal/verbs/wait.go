@@ -118,12 +118,11 @@ func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
 		return ids, nil
 	}
 	sel.Archived = true
-	err = s.manager.EachPage(ctx, sel, func(found []int64) error {
-		ids = append(ids, found...)
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	for t, err := range s.manager.Select(ctx, sel) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, t.ID)
 	}
 	if len(ids) == 0 {
 		return ids, w.choice.nothing(ctx, s)
@@ -172,7 +171,7 @@ const mostFailures = 5
 
 func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
 	failures, shown := []failure{}, ids[:min(len(ids), mostFailures)]
-	tasks, err := s.manager.Tasks(context.WithoutCancel(ctx), shown...) // the wait is over: a signal has nothing left to end
+	tasks, err := s.manager.Tasks(context.WithoutCancel(ctx), shown) // the wait is over: a signal has nothing left to end
 	if err != nil {
 		return nil, err
 	}

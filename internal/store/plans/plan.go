@@ -88,13 +88,22 @@ func (s *Plans) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 
 func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, task.ErrNoPlan) }
 
-// ListPlans reads up to limit plans, the newest first, from a rank on.
-func (s *Plans) ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
+// PlanIDs returns up to limit ids of plans, the newest first, from a rank on.
+func (s *Plans) PlanIDs(ctx context.Context, offset, limit int) ([]int64, error) {
 	names, err := s.Redis.ZRevRange(ctx, s.Keys.Plans(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
 		return nil, s.Failed("plans", err)
 	}
-	return s.PlansOf(ctx, numbers(names))
+	return numbers(names), nil
+}
+
+// ListPlans reads the plans of [Plans.PlanIDs] that are still there.
+func (s *Plans) ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
+	ids, err := s.PlanIDs(ctx, offset, limit)
+	if err != nil {
+		return nil, err
+	}
+	return s.PlansOf(ctx, ids)
 }
 
 // HalfBuilt returns the plans that should be ready by now, the newest first.
@@ -114,13 +123,12 @@ func (s *Plans) HalfBuilt(ctx context.Context) ([]task.Plan, error) {
 // building are the ids of the plans that are not ready yet.
 func (s *Plans) building(ctx context.Context) (ids []int64, err error) {
 	const page = 1000
-	for offset := int64(0); ; offset += page {
-		names, err := s.Redis.ZRevRange(ctx, s.Keys.Plans(), offset, offset+page-1).Result()
+	for offset := 0; ; offset += page {
+		found, err := s.PlanIDs(ctx, offset, page)
 		if err != nil {
-			return nil, s.Failed("plans", err)
+			return nil, err
 		}
-		states := make([]*redis.StringCmd, len(names))
-		found := numbers(names)
+		states := make([]*redis.StringCmd, len(found))
 		err = s.Pipelined(ctx, "plans", func(p redis.Pipeliner) {
 			for i, id := range found {
 				states[i] = p.HGet(ctx, s.Keys.Plan(id), "state")
@@ -134,7 +142,7 @@ func (s *Plans) building(ctx context.Context) (ids []int64, err error) {
 				ids = append(ids, id)
 			}
 		}
-		if len(names) < page {
+		if len(found) < page {
 			return ids, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -326,6 +327,19 @@ func (sp *Space) Anew(tb testing.TB) {
 		}
 	}
 	sp.Store = sp.Dial(tb)
+}
+
+// All is what a list gives, or the error that ends it is fatal.
+func All[T any](tb testing.TB, list iter.Seq2[T, error]) []T {
+	tb.Helper()
+	var all []T
+	for one, err := range list {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
