@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan/file"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestErrorsForAnEditor: what is wrong comes with its place, whether it shows in the file, in a task or in a queue of the site.
