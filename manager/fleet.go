@@ -17,8 +17,8 @@ func (m *Manager) Nodes(ctx context.Context) ([]task.Node, error) {
 // worker has registered with yet, and returns it. The empty value leaves an
 // attribute to the workers' configuration again. The error may be a
 // *statemachine.FieldError; then nothing has changed.
-func (m *Manager) SetNode(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Node, error) {
-	c, err := m.changing(opts)
+func (m *Manager) SetNode(ctx context.Context, name string, set map[string]string, o ChangeOptions) (task.Node, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return task.Node{}, err
 	}
@@ -26,14 +26,14 @@ func (m *Manager) SetNode(ctx context.Context, name string, set map[string]strin
 		return task.Node{}, err
 	}
 	change := func(n *task.NodeRecord) error { return setAll(n, set) }
-	if !c.dry {
+	if !o.DryRun {
 		if _, err := m.store.SetNode(ctx, name, change); err != nil {
 			return task.Node{}, err
 		}
-		m.log.Info("changed node", "node", name, "by", c.by, "set", set)
+		m.did(o, "changed node", "node", name, "set", set)
 	}
 	found, err := m.node(ctx, name)
-	if err == nil && c.dry {
+	if err == nil && o.DryRun {
 		err = change(&found.NodeRecord)
 		found.Add() // its workers' limit may count again
 	}
@@ -56,21 +56,21 @@ func (m *Manager) node(ctx context.Context, name string) (task.Node, error) {
 // [ErrNodeInUse] while a worker is registered from there or a task runs there, or
 // is a *statemachine.FieldError. A node that nothing is known of is no error. A
 // worker that registers from there brings the node back.
-func (m *Manager) RemoveNode(ctx context.Context, name string, opts ...ChangeOption) error {
-	c, err := m.changing(opts)
+func (m *Manager) RemoveNode(ctx context.Context, name string, o ChangeOptions) error {
+	o, err := m.complete(o)
 	if err != nil {
 		return err
 	}
 	if err := task.CheckNode(name); err != nil {
 		return err
 	}
-	if c.dry {
+	if o.DryRun {
 		return m.nodeFree(ctx, name)
 	}
 	if err := m.store.RemoveNode(ctx, name); err != nil {
 		return err
 	}
-	m.log.Info("removed node", "node", name, "by", c.by)
+	m.did(o, "removed node", "node", name)
 	return nil
 }
 

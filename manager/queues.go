@@ -28,8 +28,8 @@ func (m *Manager) Queue(ctx context.Context, name string) (task.Queue, error) {
 // AddQueue makes a queue with the attributes of set (see [task.QueueKeys]) and
 // returns it. Without a name it gets one of its own. The error matches
 // [ErrQueueExists] if there is one of that name, or is a *statemachine.FieldError.
-func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Queue, error) {
-	c, err := m.changing(opts)
+func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]string, o ChangeOptions) (task.Queue, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return task.Queue{}, err
 	}
@@ -40,14 +40,14 @@ func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]stri
 	if err := errors.Join(task.CheckQueueName(name), setAll(&q, set)); err != nil {
 		return task.Queue{}, err
 	}
-	if err := m.addQueue(ctx, &q, c); err != nil {
+	if err := m.addQueue(ctx, &q, o); err != nil {
 		return task.Queue{}, err
 	}
 	return q.Empty(), nil
 }
 
-func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, c changing) error {
-	if c.dry {
+func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, o ChangeOptions) error {
+	if o.DryRun {
 		_, err := m.store.Queue(ctx, q.Name)
 		switch {
 		case err == nil:
@@ -61,19 +61,19 @@ func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, c changing) e
 	if err := m.store.AddQueue(ctx, *q); err != nil {
 		return err
 	}
-	m.log.Info("added queue", "queue", q.Name, "by", c.by)
+	m.did(o, "added queue", "queue", q.Name)
 	return nil
 }
 
 // SetQueue changes attributes of a queue (see [task.QueueKeys]), all of them or, with
 // an error, none. The empty value brings the default of an attribute back. It
 // returns the queue as it is then. Lowering a limit stops nothing that runs.
-func (m *Manager) SetQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Queue, error) {
-	c, err := m.changing(opts)
+func (m *Manager) SetQueue(ctx context.Context, name string, set map[string]string, o ChangeOptions) (task.Queue, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return task.Queue{}, err
 	}
-	if c.dry {
+	if o.DryRun {
 		found, err := m.store.Queue(ctx, name)
 		if err == nil {
 			err = setAll(&found, set)
@@ -87,7 +87,7 @@ func (m *Manager) SetQueue(ctx context.Context, name string, set map[string]stri
 	if _, err := m.store.SetQueue(ctx, name, change); err != nil {
 		return task.Queue{}, err
 	}
-	m.log.Info("changed queue", "queue", name, "by", c.by, "set", set)
+	m.did(o, "changed queue", "queue", name, "set", set)
 	return m.Queue(ctx, name)
 }
 
@@ -105,21 +105,21 @@ func setAll[T interface {
 
 // RemoveQueue takes a queue away. The error matches [ErrQueueInUse], and says
 // how many, while it has tasks that have not ended; blocked ones count.
-func (m *Manager) RemoveQueue(ctx context.Context, name string, opts ...ChangeOption) error {
-	c, err := m.changing(opts)
+func (m *Manager) RemoveQueue(ctx context.Context, name string, o ChangeOptions) error {
+	o, err := m.complete(o)
 	if err != nil {
 		return err
 	}
 	if name == task.DefaultQueue {
 		return fieldError("queue", name, "a queue that can go; the default queue is always there, pause it instead")
 	}
-	if err := m.queueFree(ctx, name); err != nil || c.dry {
+	if err := m.queueFree(ctx, name); err != nil || o.DryRun {
 		return err
 	}
 	if err := m.store.RemoveQueue(ctx, name); err != nil {
 		return err
 	}
-	m.log.Info("removed queue", "queue", name, "by", c.by)
+	m.did(o, "removed queue", "queue", name)
 	return nil
 }
 

@@ -163,7 +163,7 @@ func TestSelectWhileChanging(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changes, err := m.Cancel(t.Context(), idsOf(page), "")
+		changes, err := m.Cancel(t.Context(), idsOf(page), ChangeOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

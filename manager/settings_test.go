@@ -25,7 +25,7 @@ func TestTaskDefaults(t *testing.T) {
 			t.Parallel()
 			ns := redistest.Namespace(t)
 			m := newManager(t, ns, withSettings("task_defaults."+key+"="+c.text))
-			if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+			if _, err := m.AddQueue(t.Context(), "q", nil, ChangeOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			id := mustOpen(t, m, 1, spec())[0]

@@ -173,7 +173,7 @@ func setNode(ctx context.Context, s *session) error {
 	}
 	name := s.args[0]
 	before, known := search(nodes, name, nodeName)
-	after, err := s.manager.SetNode(ctx, name, set, s.changeOptions()...)
+	after, err := s.manager.SetNode(ctx, name, set, s.change())
 	if err != nil {
 		return err
 	}

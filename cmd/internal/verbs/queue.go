@@ -267,7 +267,7 @@ func addQueue(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	q, err := s.manager.AddQueue(ctx, name, set, s.changeOptions()...)
+	q, err := s.manager.AddQueue(ctx, name, set, s.change())
 	if errors.Is(err, manager.ErrQueueExists) {
 		return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
 	}
@@ -315,7 +315,7 @@ func setQueue(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	after, err := s.manager.SetQueue(ctx, before.Name, set, s.changeOptions()...)
+	after, err := s.manager.SetQueue(ctx, before.Name, set, s.change())
 	if err != nil {
 		return s.unknownQueue(ctx, before.Name, err)
 	}
@@ -373,7 +373,7 @@ func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 		all := []paused{}
 		for _, q := range queues {
 			set := map[string]string{pausedField: strconv.FormatBool(pause)}
-			if _, err := s.manager.SetQueue(ctx, q.Name, set, s.changeOptions()...); err != nil {
+			if _, err := s.manager.SetQueue(ctx, q.Name, set, s.change()); err != nil {
 				return err
 			}
 			all = append(all, paused{Name: q.Name, Paused: pause, Was: q.Paused, Running: q.Running, DryRun: s.dryRun})
