@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -13,11 +14,11 @@ func (m *Manager) Nodes(ctx context.Context) ([]task.Node, error) {
 	return nodes, err
 }
 
-// SetNode changes attributes of a node (see [task.NodeKeys]), also of one that no
-// worker has registered with yet, and returns it. The empty value leaves an
-// attribute to the workers' configuration again. The error may be a
-// *statemachine.FieldError; then nothing has changed.
-func (m *Manager) SetNode(ctx context.Context, name string, set map[string]string, o ChangeOptions) (task.Node, error) {
+// SetNode applies change to the MaxThreads of a node, also of one that no worker has
+// registered with yet, and returns the node; what servers have found of it stays. With an
+// error nothing changes: it is that of change, or a *statemachine.FieldError. If others
+// change a node or a queue meanwhile, change is called again.
+func (m *Manager) SetNode(ctx context.Context, name string, change func(*task.NodeRecord) error, o ChangeOptions) (task.Node, error) {
 	o, err := m.complete(o)
 	if err != nil {
 		return task.Node{}, err
@@ -25,18 +26,23 @@ func (m *Manager) SetNode(ctx context.Context, name string, set map[string]strin
 	if err := task.CheckNode(name); err != nil {
 		return task.Node{}, err
 	}
-	change := func(n *task.NodeRecord) error { return setAll(n, set) }
 	if !o.DryRun {
-		if _, err := m.store.SetNode(ctx, name, change); err != nil {
+		after, err := m.store.SetNode(ctx, name, change)
+		if err != nil {
 			return task.Node{}, err
 		}
-		m.did(o, "changed node", "node", name, "set", set)
+		m.did(o, "changed node", "node", name, "to", after.MaxThreads)
 	}
 	found, err := m.node(ctx, name)
-	if err == nil && o.DryRun {
-		err = change(&found.NodeRecord)
-		found.Add() // its workers' limit may count again
+	if err != nil || !o.DryRun {
+		return found, err
 	}
+	if !found.MaxThreadsSet {
+		found.MaxThreads = "" // as in the record
+	}
+	found.NodeRecord, err = fleet.ChangedNode(found.NodeRecord, change)
+	found.MaxThreadsSet = found.MaxThreads != ""
+	found.Add() // its workers' limit may count again
 	return found, err
 }
 
@@ -48,7 +54,7 @@ func (m *Manager) node(ctx context.Context, name string) (task.Node, error) {
 			return all[i], err
 		}
 	}
-	return task.NewNode(name).Idle(), err
+	return task.ParseNode(name, nil).Idle(), err
 }
 
 // RemoveNode takes away all that is known of a node that is gone: its limit, what

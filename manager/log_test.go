@@ -21,7 +21,7 @@ func TestChangesAreLoggedWithTheirReason(t *testing.T) {
 	mustOpen(t, m, 1, spec())
 	_, cancelled := m.Cancel(t.Context(), []int64{1}, o)
 	_, retried := m.Retry(t.Context(), []int64{1}, RetryOptions{ChangeOptions: o})
-	_, set := m.SetNode(t.Context(), "n1", map[string]string{"maxthreads": "1"}, o)
+	_, set := m.SetNode(t.Context(), "n1", setNode("maxthreads", "1"), o)
 	if err := errors.Join(cancelled, retried, set, m.RemoveNode(t.Context(), "n1", o)); err != nil {
 		t.Fatal(err)
 	}

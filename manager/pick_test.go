@@ -19,7 +19,7 @@ func TestRunOnly(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns)
-	if _, err := m.AddQueue(t.Context(), "q", nil, ChangeOptions{}); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q"}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	plan := mustPlan(t, m, task.PlanSpec{})

@@ -126,7 +126,7 @@ func TestSubmitInPlan(t *testing.T) {
 func TestPlanDefaults(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), withSettings("task_defaults.max_fails=1", "task_defaults.max_timeouts=7"))
-	if _, err := m.AddQueue(t.Context(), "own", map[string]string{"default_max_fails": "3", "default_retry_delay": "2"}, ChangeOptions{}); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "own", Defaults: task.Defaults{"max_fails": "3", "retry_delay": "2"}}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	plan := mustPlan(t, m, task.PlanSpec{})

@@ -46,7 +46,7 @@ func TestDamagedQueue(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	m := newManager(t, sp.Namespace)
-	if _, err := m.AddQueue(t.Context(), "q", map[string]string{"threads": "2"}, ChangeOptions{}); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q", Threads: task.AtMost(2)}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := sp.Raw.HSet(t.Context(), sp.Key("queue:q"), "order", "odd").Err(); err != nil {
@@ -57,11 +57,11 @@ func TestDamagedQueue(t *testing.T) {
 		t.Errorf("%+v, %v", q, err)
 	}
 	for _, opts := range []ChangeOptions{{DryRun: true}, {}} {
-		if _, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": "3"}, opts); fieldOf(err) != "order" {
+		if _, err := m.SetQueue(t.Context(), "q", setQueue("threads", "3"), opts); fieldOf(err) != "order" {
 			t.Errorf("set: %v", err)
 		}
 	}
-	if q, err = m.SetQueue(t.Context(), "q", map[string]string{"order": ""}, ChangeOptions{}); err != nil || q.Damaged != nil || q.Threads != task.AtMost(2) {
+	if q, err = m.SetQueue(t.Context(), "q", setQueue("order", ""), ChangeOptions{}); err != nil || q.Damaged != nil || q.Threads != task.AtMost(2) {
 		t.Errorf("%+v, %v", q, err)
 	}
 }

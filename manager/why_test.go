@@ -54,7 +54,7 @@ func TestWhyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, labelled, "held", "not yet", remedy("task", "2", "hold", ""))
-	if _, err := m.SetQueue(t.Context(), task.DefaultQueue, map[string]string{"paused": "true"}, ChangeOptions{}); err != nil {
+	if _, err := m.SetQueue(t.Context(), task.DefaultQueue, setQueue("paused", "true"), ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, id, "paused", "queue default is paused", remedy("queue", "default", "paused", "false"))
