@@ -81,7 +81,7 @@ func (f *fleetRun) run(ctx context.Context) error {
 // start makes the queues, and starts all but the workers, then those.
 func (f *fleetRun) start(ctx context.Context) error {
 	for i := range f.queues {
-		q := task.NewQueue(queueName(i))
+		q := task.ParseQueue(queueName(i), nil)
 		if err := errors.Join(q.Set("class", site.Class), f.site.Store.AddQueue(ctx, q)); err != nil {
 			return fmt.Errorf("making a queue: %w", err)
 		}

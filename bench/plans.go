@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -132,7 +133,7 @@ func (s *planSite) release(ctx context.Context, g graph) (time.Duration, error) 
 			break
 		}
 	}
-	if _, err := s.m.Cancel(ctx, ids, "to release what needs it"); err != nil {
+	if _, err := s.m.Cancel(ctx, ids, manager.ChangeOptions{Reason: "to release what needs it"}); err != nil {
 		return 0, err
 	}
 	if err := p.Ready(ctx); err != nil {

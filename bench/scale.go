@@ -173,7 +173,7 @@ func (b *bench) claims(ctx context.Context) (_ []Table, err error) {
 // fill opens tasks that the worker may never claim: for a label that nobody has,
 // for more than its node offers, and in a queue that is full.
 func (c *claimer) fill(ctx context.Context, n int) error {
-	full := task.NewQueue("full")
+	full := task.ParseQueue("full", nil)
 	full.Threads = task.AtMost(0)
 	if err := c.Store.AddQueue(ctx, full); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,23 +23,22 @@ import (
 // stay as they are.
 //
 // What became of each task stands in its Change, in the order of the ids; the
-// error is about the calls, and comes with the changes made before it. The
-// reason, a line of text or empty, is recorded with the task.
-func (m *Manager) Cancel(ctx context.Context, ids []int64, reason string, opts ...ChangeOption) ([]Change, error) {
-	return m.change(ctx, statemachine.Cancel, ids, reason, opts)
+// error is about the calls, and comes with the changes made before it.
+func (m *Manager) Cancel(ctx context.Context, ids []int64, o ChangeOptions) ([]Change, error) {
+	return m.change(ctx, statemachine.Cancel, ids, o)
 }
 
 // Hold keeps open tasks from starting until they are released. See [Manager.Cancel] for
-// the answer and the reason.
-func (m *Manager) Hold(ctx context.Context, ids []int64, reason string, opts ...ChangeOption) ([]Change, error) {
-	return m.change(ctx, statemachine.Hold, ids, reason, opts)
+// the answer.
+func (m *Manager) Hold(ctx context.Context, ids []int64, o ChangeOptions) ([]Change, error) {
+	return m.change(ctx, statemachine.Hold, ids, o)
 }
 
 // Unhold opens blocked tasks. Refused are, with an error that matches [task.ErrWaits] or
 // [task.ErrPlanState], those of plans that wait for others, or of a plan of which nothing
 // is to start now. See [Manager.Cancel] for the answer.
-func (m *Manager) Unhold(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Change, error) {
-	return m.change(ctx, statemachine.Unblock, ids, "", opts)
+func (m *Manager) Unhold(ctx context.Context, ids []int64, o ChangeOptions) ([]Change, error) {
+	return m.change(ctx, statemachine.Unblock, ids, o)
 }
 
 // Change says what became of one task, or would become of it in a dry run.
@@ -57,40 +55,32 @@ type Change struct {
 	Err error
 }
 
-// ChangeOption changes how tasks, queues and nodes are changed.
-type ChangeOption func(*changing)
-
-type changing struct {
-	dry, again bool
-	by         string
-	endBefore  time.Time
+// ChangeOptions go with every change of tasks, plans, queues and nodes.
+type ChangeOptions struct {
+	// By names who wants the change, Reason says why: a line of printable text each, of
+	// at most 1024 bytes, for the log of the manager and the records of tasks and plans
+	// that have a place for it. Default: the name of the manager, and no reason.
+	By, Reason string
+	// DryRun changes nothing: the answer is what would be done.
+	DryRun bool
 }
 
-// DryRun changes nothing: the answer is what would be done.
-func DryRun() ChangeOption { return func(c *changing) { c.dry = true } }
-
-// By names who wants the change, for the logs of the tasks. Without it that is
-// the name of the manager.
-func By(name string) ChangeOption { return func(c *changing) { c.by = name } }
-
-// WithEndBefore gives the new tasks of [Manager.Retry] another end_before.
-func WithEndBefore(t time.Time) ChangeOption {
-	return func(c *changing) { c.endBefore = t }
-}
-
-// Again makes [Manager.Retry] open another task where the ended one has been
-// repeated already. The new one is not linked to it.
-func Again() ChangeOption { return func(c *changing) { c.again = true } }
-
-func (m *Manager) changing(opts []ChangeOption) (changing, error) {
-	c := changing{by: m.name}
-	for _, opt := range opts {
-		opt(&c)
-	}
+// complete refuses what cannot stand in a log, and every change where the manager is unusable.
+func (m *Manager) complete(o ChangeOptions) (ChangeOptions, error) {
+	o.By = cmp.Or(o.By, m.name)
 	if m.unusable != nil {
-		return c, m.unusable
+		return o, m.unusable
 	}
-	return c, checkLine("by", c.by)
+	return o, cmp.Or(checkLine("by", o.By), checkLine("reason", o.Reason))
+}
+
+// did logs a change.
+func (m *Manager) did(o ChangeOptions, what string, args ...any) {
+	args = append(args, "by", o.By)
+	if o.Reason != "" {
+		args = append(args, "reason", o.Reason)
+	}
+	m.log.Info(what, args...)
 }
 
 // maxReason is the longest reason, in bytes.
@@ -107,10 +97,10 @@ func checkLine(field, text string) error {
 
 // changer brings one event about for many tasks.
 type changer struct {
-	changing
-	m      *Manager
-	event  statemachine.Event
-	reason string
+	ChangeOptions
+
+	m     *Manager
+	event statemachine.Event
 }
 
 // changePage is how many tasks are changed in one go, changeRead how many are
@@ -123,17 +113,12 @@ const (
 // changeTries is how often a task that changes meanwhile is looked at again.
 const changeTries = 5
 
-func (m *Manager) change(
-	ctx context.Context, event statemachine.Event, ids []int64, reason string, opts []ChangeOption,
-) ([]Change, error) {
-	options, err := m.changing(opts)
+func (m *Manager) change(ctx context.Context, event statemachine.Event, ids []int64, o ChangeOptions) ([]Change, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLine("reason", reason); err != nil {
-		return nil, err
-	}
-	c := changer{changing: options, m: m, event: event, reason: reason}
+	c := changer{ChangeOptions: o, m: m, event: event}
 	var done []Change
 	for page := range slices.Chunk(ids, changePage) {
 		changes, err := c.page(ctx, page)
@@ -179,7 +164,7 @@ func (c *changer) attempt(ctx context.Context, changes []*Change) error {
 				one.After, one.Err, ok = one.Before, why, false
 			}
 			switch {
-			case !ok || c.dry:
+			case !ok || c.DryRun:
 			case commit.AskStop:
 				asks.add(one, commit)
 			default:
@@ -352,9 +337,9 @@ func (c *changer) commit(move statemachine.Move, bucket task.Bucket, now statema
 	case c.event == statemachine.Unblock:
 		o.Drop = []string{holdField}
 	case c.event == statemachine.Hold:
-		o.Fields = []string{holdField, cmp.Or(c.reason, "held by "+c.by)}
-	case c.reason != "":
-		o.Fields = []string{cancelReasonField, c.reason}
+		o.Fields = []string{holdField, cmp.Or(c.Reason, "held by "+c.By)}
+	case c.Reason != "":
+		o.Fields = []string{cancelReasonField, c.Reason}
 	}
 	return o
 }
@@ -368,9 +353,9 @@ func (c *changer) line(move *statemachine.Move) string {
 	case move.Event == statemachine.Cancel:
 		done = "cancelled"
 	}
-	text := done + " by " + c.by
-	if c.reason != "" {
-		text += ": " + c.reason
+	text := done + " by " + c.By
+	if c.Reason != "" {
+		text += ": " + c.Reason
 	}
 	return text
 }

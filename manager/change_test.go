@@ -13,8 +13,8 @@ func TestReasonIsALine(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	mustOpen(t, m, 1, spec())
 	for field, call := range map[string]func() error{
-		"reason": func() error { _, err := m.Cancel(t.Context(), []int64{1}, "a\nb"); return err },
-		"by":     func() error { _, err := m.Unhold(t.Context(), []int64{1}, By("\x1b[2J")); return err },
+		"reason": func() error { _, err := m.Cancel(t.Context(), []int64{1}, ChangeOptions{Reason: "a\nb"}); return err },
+		"by":     func() error { _, err := m.Unhold(t.Context(), []int64{1}, ChangeOptions{By: "\x1b[2J"}); return err },
 	} {
 		if got := fieldOf(call()); got != field {
 			t.Errorf("%q is blamed, want %q", got, field)

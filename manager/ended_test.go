@@ -95,7 +95,7 @@ func TestEndedWithoutEvents(t *testing.T) {
 	ns := redistest.Namespace(t)
 	srv, s, m := redistest.Shared(t), worktest.Open(t, ns), newManager(t, ns)
 	mustOpen(t, m, 5, spec())
-	if _, err := m.Hold(t.Context(), []int64{4, 5}, ""); err != nil {
+	if _, err := m.Hold(t.Context(), []int64{4, 5}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	worktest.Drain(t, s, worktest.Fail)
@@ -142,7 +142,7 @@ func TestEndedSaysWhatEndedIt(t *testing.T) {
 			t.Errorf("task %d: %v, want task.ErrNoTask", id, err)
 		}
 	}
-	if _, err := m.Cancel(t.Context(), []int64{1}, ""); err != nil {
+	if _, err := m.Cancel(t.Context(), []int64{1}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	why := errors.New("interrupted")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -13,30 +14,35 @@ func (m *Manager) Nodes(ctx context.Context) ([]task.Node, error) {
 	return nodes, err
 }
 
-// SetNode changes attributes of a node (see [task.NodeKeys]), also of one that no
-// worker has registered with yet, and returns it. The empty value leaves an
-// attribute to the workers' configuration again. The error may be a
-// *statemachine.FieldError; then nothing has changed.
-func (m *Manager) SetNode(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Node, error) {
-	c, err := m.changing(opts)
+// SetNode applies change to the MaxThreads of a node, also of one that no worker has
+// registered with yet, and returns the node; what servers have found of it stays. With an
+// error nothing changes: it is that of change, or a *statemachine.FieldError. If others
+// change a node or a queue meanwhile, change is called again.
+func (m *Manager) SetNode(ctx context.Context, name string, change func(*task.NodeRecord) error, o ChangeOptions) (task.Node, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return task.Node{}, err
 	}
 	if err := task.CheckNode(name); err != nil {
 		return task.Node{}, err
 	}
-	change := func(n *task.NodeRecord) error { return setAll(n, set) }
-	if !c.dry {
-		if _, err := m.store.SetNode(ctx, name, change); err != nil {
+	if !o.DryRun {
+		after, err := m.store.SetNode(ctx, name, change)
+		if err != nil {
 			return task.Node{}, err
 		}
-		m.log.Info("changed node", "node", name, "by", c.by, "set", set)
+		m.did(o, "changed node", "node", name, "to", after.MaxThreads)
 	}
 	found, err := m.node(ctx, name)
-	if err == nil && c.dry {
-		err = change(&found.NodeRecord)
-		found.Add() // its workers' limit may count again
+	if err != nil || !o.DryRun {
+		return found, err
 	}
+	if !found.MaxThreadsSet {
+		found.MaxThreads = "" // as in the record
+	}
+	found.NodeRecord, err = fleet.ChangedNode(found.NodeRecord, change)
+	found.MaxThreadsSet = found.MaxThreads != ""
+	found.Add() // its workers' limit may count again
 	return found, err
 }
 
@@ -48,7 +54,7 @@ func (m *Manager) node(ctx context.Context, name string) (task.Node, error) {
 			return all[i], err
 		}
 	}
-	return task.NewNode(name).Idle(), err
+	return task.ParseNode(name, nil).Idle(), err
 }
 
 // RemoveNode takes away all that is known of a node that is gone: its limit, what
@@ -56,21 +62,21 @@ func (m *Manager) node(ctx context.Context, name string) (task.Node, error) {
 // [task.ErrNodeInUse] while a worker is registered from there or a task runs there, or
 // is a *statemachine.FieldError. A node that nothing is known of is no error. A
 // worker that registers from there brings the node back.
-func (m *Manager) RemoveNode(ctx context.Context, name string, opts ...ChangeOption) error {
-	c, err := m.changing(opts)
+func (m *Manager) RemoveNode(ctx context.Context, name string, o ChangeOptions) error {
+	o, err := m.complete(o)
 	if err != nil {
 		return err
 	}
 	if err := task.CheckNode(name); err != nil {
 		return err
 	}
-	if c.dry {
+	if o.DryRun {
 		return m.nodeFree(ctx, name)
 	}
 	if err := m.store.RemoveNode(ctx, name); err != nil {
 		return err
 	}
-	m.log.Info("removed node", "node", name, "by", c.by)
+	m.did(o, "removed node", "node", name)
 	return nil
 }
 

@@ -33,8 +33,8 @@ func TestUnusable(t *testing.T) {
 		"HandlingLease": New(site, "m", Options{Settings: Settings{HandlingLease: time.Millisecond}}),
 	} {
 		_, opened := m.Submit(t.Context(), spec())
-		_, cancelled := m.Cancel(t.Context(), id, "")
-		_, retried := m.Retry(t.Context(), id)
+		_, cancelled := m.Cancel(t.Context(), id, ChangeOptions{})
+		_, retried := m.Retry(t.Context(), id, RetryOptions{})
 		for what, err := range map[string]error{
 			"open": opened, "cancel": cancelled, "retry": retried, "run": m.Run(t.Context(), Handlers{}),
 		} {

@@ -40,7 +40,7 @@ func mixed(t *testing.T) *Manager {
 	worktest.Drain(t, s, broken)
 	one(spec())
 	claim(t, s, 1)
-	if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q"}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	one(task.Spec{Program: "p", Queue: "q", Hold: "x"})

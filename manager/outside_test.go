@@ -150,7 +150,7 @@ func TestMisuse(t *testing.T) {
 	if err := m.Run(t.Context(), manager.Handlers{}); !errors.Is(err, manager.ErrNoHandler) {
 		t.Errorf("Run = %v", err)
 	}
-	changes, err := m.Cancel(t.Context(), []int64{99}, "")
+	changes, err := m.Cancel(t.Context(), []int64{99}, manager.ChangeOptions{})
 	if err != nil || len(changes) != 1 || changes[0].ID != 99 || !errors.Is(changes[0].Err, task.ErrNoTask) {
 		t.Errorf("Cancel = %+v, %v", changes, err)
 	}
@@ -195,7 +195,7 @@ func TestKeyTTL(t *testing.T) {
 
 func cancel(t *testing.T, m *manager.Manager, id int64) {
 	t.Helper()
-	if changes, err := m.Cancel(t.Context(), []int64{id}, "not needed"); err != nil || changes[0].Err != nil {
+	if changes, err := m.Cancel(t.Context(), []int64{id}, manager.ChangeOptions{Reason: "not needed"}); err != nil || changes[0].Err != nil {
 		t.Fatalf("%+v, %v", changes, err)
 	}
 }

@@ -19,7 +19,7 @@ func TestRunOnly(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns)
-	if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q"}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	plan := mustPlan(t, m, task.PlanSpec{})
@@ -66,7 +66,7 @@ func TestRunOnly(t *testing.T) {
 // expire has tasks end cancelled.
 func expire(t *testing.T, m *Manager, ids ...int64) {
 	t.Helper()
-	changes, err := m.Cancel(t.Context(), ids, "")
+	changes, err := m.Cancel(t.Context(), ids, ChangeOptions{})
 	if err != nil || failedChanges(changes) != nil {
 		t.Fatal(err, failedChanges(changes))
 	}

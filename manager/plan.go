@@ -117,9 +117,9 @@ func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
 // HoldPlan lets nothing more of a ready plan start, until [Manager.ResumePlan]:
 // it holds its open tasks, those that run go on. Called again, it holds
 // tasks that have been opened again meanwhile. The error matches [task.ErrNoPlan] or
-// [task.ErrPlanState]; the reason, a line of text or empty, is recorded.
-func (m *Manager) HoldPlan(ctx context.Context, id int64, reason string, opts ...ChangeOption) error {
-	return m.stopPlan(ctx, id, statemachine.Hold, reason, opts)
+// [task.ErrPlanState].
+func (m *Manager) HoldPlan(ctx context.Context, id int64, o ChangeOptions) error {
+	return m.stopPlan(ctx, id, statemachine.Hold, o)
 }
 
 // holder says who holds a plan, and why; never as the id of a task, which would
@@ -151,10 +151,9 @@ func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
 // CancelPlan calls a plan off: whatever waits is cancelled, the workers of what
 // runs are told to stop, and nothing can be added or retried. Called again it
 // finishes what was cut short. The error matches [task.ErrNoPlan], or [task.ErrPlanState]
-// if the plan was over; the reason, a line of text or empty, is recorded with
-// the tasks.
-func (m *Manager) CancelPlan(ctx context.Context, id int64, reason string, opts ...ChangeOption) error {
-	return m.stopPlan(ctx, id, statemachine.Cancel, reason, opts)
+// if the plan was over.
+func (m *Manager) CancelPlan(ctx context.Context, id int64, o ChangeOptions) error {
+	return m.stopPlan(ctx, id, statemachine.Cancel, o)
 }
 
 func (m *Manager) steer(ctx context.Context, id int64, to task.PlanState, by string) error {
@@ -165,25 +164,37 @@ func (m *Manager) steer(ctx context.Context, id int64, to task.PlanState, by str
 	return err
 }
 
+// maySteer is steer in a dry run.
+func (m *Manager) maySteer(ctx context.Context, id int64, to task.PlanState) error {
+	p, err := m.store.Plan(ctx, id)
+	if err == nil && p.State != to && !slices.Contains(plans.SteeredFrom(to), p.State) {
+		err = &tasks.PlanStateError{ID: id, State: p.State}
+	}
+	return err
+}
+
 // planPage is how many tasks of a plan are looked at in one go.
 const planPage = 500
 
 // stopPlan holds or cancels a plan, and then those of its tasks that the event is meant for.
-func (m *Manager) stopPlan(ctx context.Context, id int64, event statemachine.Event, reason string, opts []ChangeOption) error {
-	c, err := m.changing(opts)
-	if err == nil {
-		err = checkLine("reason", reason)
+func (m *Manager) stopPlan(ctx context.Context, id int64, event statemachine.Event, o ChangeOptions) error {
+	o, err := m.complete(o)
+	if err != nil {
+		return err
+	}
+	to, by, why := task.PlanCancelled, "", "its plan was cancelled by "+o.By
+	if event == statemachine.Hold {
+		to, by, why = task.PlanHeld, holder(o.By, o.Reason), "its plan is held by "+o.By
+	}
+	if o.DryRun {
+		err = m.maySteer(ctx, id, to)
+	} else {
+		err = m.steer(ctx, id, to, by)
 	}
 	if err != nil {
 		return err
 	}
-	to, by, why := task.PlanCancelled, "", "its plan was cancelled by "+c.by
-	if event == statemachine.Hold {
-		to, by, why = task.PlanHeld, holder(c.by, reason), "its plan is held by "+c.by
-	}
-	if err := m.steer(ctx, id, to, by); err != nil {
-		return err
-	}
+	o.Reason = cmp.Or(o.Reason, why)
 	return m.eachTask(ctx, id, []string{"state"}, func(ids []int64, found []map[string]string) error {
 		var those []int64
 		for i, fields := range found {
@@ -192,7 +203,7 @@ func (m *Manager) stopPlan(ctx context.Context, id int64, event statemachine.Eve
 				those = append(those, ids[i])
 			}
 		}
-		changes, err := m.change(ctx, event, those, cmp.Or(reason, why), opts)
+		changes, err := m.change(ctx, event, those, o)
 		if err != nil {
 			return err
 		}

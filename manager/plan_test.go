@@ -126,7 +126,7 @@ func TestSubmitInPlan(t *testing.T) {
 func TestPlanDefaults(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), withSettings("task_defaults.max_fails=1", "task_defaults.max_timeouts=7"))
-	if _, err := m.AddQueue(t.Context(), "own", map[string]string{"default_max_fails": "3", "default_retry_delay": "2"}); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "own", Defaults: task.Defaults{"max_fails": "3", "retry_delay": "2"}}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	plan := mustPlan(t, m, task.PlanSpec{})
@@ -162,7 +162,7 @@ func TestReleaseInPlan(t *testing.T) {
 	ids := planned(t, m, plan, task.Spec{Program: "p", Retry: task.Retry{Limit: task.AtMost(0)}}, nil, nil, []task.Need{{Index: 0}, {Index: 1}, {Index: 0}}, []task.Need{{Index: 2}})
 	release := func(id int64, wantState sm.State, want error, text string) {
 		t.Helper()
-		got, err := m.Unhold(t.Context(), []int64{id})
+		got, err := m.Unhold(t.Context(), []int64{id}, ChangeOptions{})
 		if err != nil || got[0].After != wantState || !errors.Is(got[0].Err, want) || want != nil && !strings.Contains(got[0].Err.Error(), text) {
 			t.Errorf("release: %+v, %v, want %s, %q", got, err, wantState, text)
 		}
@@ -172,13 +172,13 @@ func TestReleaseInPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitState(t, m, ids[1], sm.Open)
-	if _, err := m.Hold(t.Context(), ids[1:2], ""); err != nil {
+	if _, err := m.Hold(t.Context(), ids[1:2], ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	release(ids[1], sm.Open, nil, "")
 	release(ids[2], sm.Blocked, task.ErrWaits, "task 3 needs tasks 1, 2: ")
 	release(ids[3], sm.Blocked, task.ErrWaits, "task 4 needs task 3: ")
-	if err := m.HoldPlan(t.Context(), plan, ""); err != nil {
+	if err := m.HoldPlan(t.Context(), plan, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	release(ids[1], sm.Blocked, task.ErrPlanState, "plan 1 is held")
@@ -219,7 +219,7 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 		close(now)
 		return now
 	}
-	got, err := m.Retry(t.Context(), ids[:1])
+	got, err := m.Retry(t.Context(), ids[:1], RetryOptions{})
 	if err != nil || got[0].Err != nil || waits != 2 {
 		t.Fatalf("%+v, %v, after %d waits", got, err, waits)
 	}
@@ -235,10 +235,10 @@ func TestPlanStates(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	verbs := map[string]func(id int64) error{
 		"ready":  func(id int64) error { return m.ReadyPlan(t.Context(), id) },
-		"hold":   func(id int64) error { return m.HoldPlan(t.Context(), id, "") },
+		"hold":   func(id int64) error { return m.HoldPlan(t.Context(), id, ChangeOptions{}) },
 		"resume": func(id int64) error { return m.ResumePlan(t.Context(), id) },
-		"cancel": func(id int64) error { return m.CancelPlan(t.Context(), id, "") },
-		"retry":  func(id int64) error { _, err := m.RetryPlan(t.Context(), id); return err },
+		"cancel": func(id int64) error { return m.CancelPlan(t.Context(), id, ChangeOptions{}) },
+		"retry":  func(id int64) error { _, err := m.RetryPlan(t.Context(), id, ChangeOptions{}); return err },
 		"wait":   func(id int64) error { _, err := m.WaitPlan(t.Context(), id, nil); return err },
 		"open":   func(id int64) error { _, err := m.Submit(t.Context(), spec(), InPlan(id)); return err },
 	}
@@ -264,7 +264,11 @@ func TestPlanStates(t *testing.T) {
 			if p, err := m.Plan(t.Context(), id); err != nil || p.State != state {
 				t.Fatalf("%+v, %v", p, err)
 			}
+			dry := dryRunOf(t, m, name, id)
 			err := verbs[name](id)
+			if dry != nil && fmt.Sprint(*dry) != fmt.Sprint(err) {
+				t.Errorf("a dry run of %s answers %v, the real one %v", name, *dry, err)
+			}
 			if errors.Is(err, task.ErrPlanState) {
 				got = append(got, name)
 			} else if err != nil {
@@ -275,6 +279,45 @@ func TestPlanStates(t *testing.T) {
 			t.Errorf("a plan that is %s refuses %q, want %q", state, got, refused)
 		}
 	}
+}
+
+// dryRunOf is what a verb on a plan answers in a dry run, which must leave everything as it is; nil for a verb that has none.
+func dryRunOf(t *testing.T, m *Manager, name string, id int64) *error {
+	t.Helper()
+	var answer error
+	before, o := planTexts(t, m, id), ChangeOptions{DryRun: true}
+	switch name {
+	case "cancel":
+		answer = m.CancelPlan(t.Context(), id, o)
+	case "hold":
+		answer = m.HoldPlan(t.Context(), id, o)
+	case "retry":
+		_, answer = m.RetryPlan(t.Context(), id, o)
+	default:
+		return nil
+	}
+	if diff := cmp.Diff(before, planTexts(t, m, id)); diff != "" {
+		t.Errorf("a dry run of %s: -before +after\n%s", name, diff)
+	}
+	return &answer
+}
+
+// planTexts is all that can be seen of a plan and its tasks.
+func planTexts(t *testing.T, m *Manager, id int64) []any {
+	t.Helper()
+	p, err := m.Plan(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := m.store.PlanTasks(t.Context(), id, 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []any{p}
+	for _, id := range ids {
+		all = append(all, mustTask(t, m, id).Fields)
+	}
+	return all
 }
 
 func readyPlan(t *testing.T, m *Manager) int64 {
@@ -393,7 +436,7 @@ func TestHoldOfAHeldPlan(t *testing.T) {
 	if state := mustTask(t, m, id).State; state != sm.Open {
 		t.Fatalf("the task is %s, want open", state)
 	}
-	if err := m.HoldPlan(t.Context(), plan, ""); err != nil {
+	if err := m.HoldPlan(t.Context(), plan, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if state := mustTask(t, m, id).State; state != sm.Blocked {

@@ -1,14 +1,15 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+	"time"
 
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -25,29 +26,27 @@ func (m *Manager) Queue(ctx context.Context, name string) (task.Queue, error) {
 	return m.store.Queue(ctx, name)
 }
 
-// AddQueue makes a queue with the attributes of set (see [task.QueueKeys]) and
-// returns it. Without a name it gets one of its own. The error matches
-// [task.ErrQueueExists] if there is one of that name, or is a *statemachine.FieldError.
-func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Queue, error) {
-	c, err := m.changing(opts)
+// AddQueue makes a queue and returns it, complete. Without a name it gets one of its
+// own. The error matches [task.ErrQueueExists] if there is one of that name, or is that of
+// [task.QueueSpec.Complete].
+func (m *Manager) AddQueue(ctx context.Context, q task.QueueSpec, o ChangeOptions) (task.Queue, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return task.Queue{}, err
 	}
-	if name == "" {
-		name = "q-" + strings.ToLower(rand.Text()[:10]) // nobody else makes it
-	}
-	q := task.NewQueue(name)
-	if err := errors.Join(task.CheckQueueName(name), setAll(&q, set)); err != nil {
+	q.Name = cmp.Or(q.Name, "q-"+strings.ToLower(rand.Text()[:10])) // nobody else makes it
+	q.Created = time.Time{}
+	if q, err = q.Complete(); err != nil {
 		return task.Queue{}, err
 	}
-	if err := m.addQueue(ctx, &q, c); err != nil {
+	if err := m.addQueue(ctx, &q, o); err != nil {
 		return task.Queue{}, err
 	}
 	return q.Empty(), nil
 }
 
-func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, c changing) error {
-	if c.dry {
+func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, o ChangeOptions) error {
+	if o.DryRun {
 		_, err := m.store.Queue(ctx, q.Name)
 		switch {
 		case err == nil:
@@ -61,65 +60,51 @@ func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, c changing) e
 	if err := m.store.AddQueue(ctx, *q); err != nil {
 		return err
 	}
-	m.log.Info("added queue", "queue", q.Name, "by", c.by)
+	m.did(o, "added queue", "queue", q.Name)
 	return nil
 }
 
-// SetQueue changes attributes of a queue (see [task.QueueKeys]), all of them or, with
-// an error, none. The empty value brings the default of an attribute back. It
-// returns the queue as it is then. Lowering a limit stops nothing that runs.
-func (m *Manager) SetQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Queue, error) {
-	c, err := m.changing(opts)
+// SetQueue applies change to a queue and returns the queue as it is then. With an error
+// nothing changes: it matches [task.ErrNoQueue], or is that of change or of
+// [task.QueueSpec.Complete]. If others change a queue meanwhile, change is called again, with the queue
+// that they have left. Its name and Created stay. Lowering a limit stops nothing that runs.
+func (m *Manager) SetQueue(ctx context.Context, name string, change func(*task.QueueSpec) error, o ChangeOptions) (task.Queue, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return task.Queue{}, err
 	}
-	if c.dry {
+	if o.DryRun {
 		found, err := m.store.Queue(ctx, name)
 		if err == nil {
-			err = setAll(&found, set)
-		}
-		if err == nil {
-			err = found.Damaged.Err()
+			found.QueueSpec, err = fleet.ChangedQueue(found.QueueSpec, change)
 		}
 		return found, err
 	}
-	change := func(q *task.QueueSpec) error { return setAll(q, set) }
-	if _, err := m.store.SetQueue(ctx, name, change); err != nil {
+	after, err := m.store.SetQueue(ctx, name, change)
+	if err != nil {
 		return task.Queue{}, err
 	}
-	m.log.Info("changed queue", "queue", name, "by", c.by, "set", set)
+	m.did(o, "changed queue", "queue", name, "to", after.Fields())
 	return m.Queue(ctx, name)
-}
-
-// setAll works in the order of the names, so that the same input has the same error.
-func setAll[T interface {
-	Set(name, value string) error
-}](to T, set map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if err := to.Set(name, set[name]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // RemoveQueue takes a queue away. The error matches [task.ErrQueueInUse], and says
 // how many, while it has tasks that have not ended; blocked ones count.
-func (m *Manager) RemoveQueue(ctx context.Context, name string, opts ...ChangeOption) error {
-	c, err := m.changing(opts)
+func (m *Manager) RemoveQueue(ctx context.Context, name string, o ChangeOptions) error {
+	o, err := m.complete(o)
 	if err != nil {
 		return err
 	}
 	if name == task.DefaultQueue {
 		return fieldError("queue", name, "a queue that can go; the default queue is always there, pause it instead")
 	}
-	if err := m.queueFree(ctx, name); err != nil || c.dry {
+	if err := m.queueFree(ctx, name); err != nil || o.DryRun {
 		return err
 	}
 	if err := m.store.RemoveQueue(ctx, name); err != nil {
 		return err
 	}
-	m.log.Info("removed queue", "queue", name, "by", c.by)
+	m.did(o, "removed queue", "queue", name)
 	return nil
 }
 

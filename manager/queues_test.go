@@ -2,6 +2,7 @@ package manager
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,22 +17,43 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
+// setQueue and setNode set attributes by their names, each followed by its text.
+func setQueue(texts ...string) func(*task.QueueSpec) error {
+	return func(q *task.QueueSpec) error { return setTexts(q, texts) }
+}
+
+func setNode(texts ...string) func(*task.NodeRecord) error {
+	return func(n *task.NodeRecord) error { return setTexts(n, texts) }
+}
+
+func setTexts(of interface{ Set(name, text string) error }, texts []string) error {
+	for pair := range slices.Chunk(texts, 2) {
+		if err := of.Set(pair[0], pair[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // D01: a queue is made with a name or without, and once only.
 func TestAddQueue(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	set := map[string]string{"maxthreads": "2", "nodes_pin": "b,a", "description": "for gpus", "default_max_fails": "3", "aging": "60"}
-	if _, err := m.AddQueue(t.Context(), "render", set, DryRun()); err != nil {
+	gpus := task.QueueSpec{
+		Name: "render", MaxThreads: task.AtMost(2), Pin: []string{"b", "a", "b"}, Description: "for gpus",
+		Defaults: task.Defaults{"max_fails": "3"}, Aging: task.Seconds(time.Minute),
+	}
+	if _, err := m.AddQueue(t.Context(), gpus, ChangeOptions{DryRun: true}); err != nil {
 		t.Error(err)
 	}
 	if _, err := m.Queue(t.Context(), "render"); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("after a dry run: %v", err)
 	}
-	if _, err := m.AddQueue(t.Context(), "render", set); err != nil {
+	if _, err := m.AddQueue(t.Context(), gpus, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
-		if _, err := m.AddQueue(t.Context(), "render", nil, opts...); !errors.Is(err, task.ErrQueueExists) {
+	for _, opts := range []ChangeOptions{{}, {DryRun: true}} {
+		if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "render"}, opts); !errors.Is(err, task.ErrQueueExists) {
 			t.Errorf("a second one: %v", err)
 		}
 	}
@@ -40,8 +62,8 @@ func TestAddQueue(t *testing.T) {
 		q.Order != task.Fifo || q.Aging != task.Seconds(time.Minute) || q.Defaults["max_fails"] != "3" || q.Paused {
 		t.Errorf("%+v, %v", q, err)
 	}
-	one, err1 := m.AddQueue(t.Context(), "", nil)
-	two, err2 := m.AddQueue(t.Context(), "", nil)
+	one, err1 := m.AddQueue(t.Context(), task.QueueSpec{}, ChangeOptions{})
+	two, err2 := m.AddQueue(t.Context(), task.QueueSpec{}, ChangeOptions{})
 	if err1 != nil || err2 != nil || one.Name == "" || one.Name == two.Name {
 		t.Errorf("without names: %q %v, %q %v", one.Name, err1, two.Name, err2)
 	}
@@ -55,18 +77,18 @@ func TestAddQueue(t *testing.T) {
 func TestSetQueue(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	if _, err := m.AddQueue(t.Context(), "q", map[string]string{"threads": "5"}); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q", Threads: task.AtMost(5)}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.SetQueue(t.Context(), "q", map[string]string{"paused": "true", "threads": "many"}); fieldOf(err) != "threads" {
+	if _, err := m.SetQueue(t.Context(), "q", setQueue("paused", "true", "threads", "many"), ChangeOptions{}); fieldOf(err) != "threads" {
 		t.Errorf("a bad value: %v", err)
 	}
-	_, err := m.SetQueue(t.Context(), "q", map[string]string{"maxtreads": "1"})
+	_, err := m.SetQueue(t.Context(), "q", setQueue("maxtreads", "1"), ChangeOptions{})
 	if err == nil || !strings.Contains(err.Error(), "did you mean maxthreads") {
 		t.Errorf("a slip: %v", err)
 	}
-	for name, opts := range map[string][]ChangeOption{"q": {DryRun()}, task.DefaultQueue: nil} {
-		q, err := m.SetQueue(t.Context(), name, map[string]string{"paused": "true", "order": "lifo"}, opts...)
+	for name, opts := range map[string]ChangeOptions{"q": {DryRun: true}, task.DefaultQueue: {}} {
+		q, err := m.SetQueue(t.Context(), name, setQueue("paused", "true", "order", "lifo"), opts)
 		if err != nil || !q.Paused || q.Order != task.Lifo {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
@@ -77,11 +99,11 @@ func TestSetQueue(t *testing.T) {
 	if q, err := m.Queue(t.Context(), task.DefaultQueue); err != nil || !q.Paused {
 		t.Errorf("the default queue: %+v, %v", q, err)
 	}
-	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": ""}); err != nil || q.Threads != task.Unlimited {
+	if q, err := m.SetQueue(t.Context(), "q", setQueue("threads", ""), ChangeOptions{}); err != nil || q.Threads != task.Unlimited {
 		t.Errorf("the default again: %+v, %v", q, err)
 	}
-	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
-		if _, err := m.SetQueue(t.Context(), "nope", nil, opts...); !errors.Is(err, task.ErrNoQueue) {
+	for _, opts := range []ChangeOptions{{}, {DryRun: true}} {
+		if _, err := m.SetQueue(t.Context(), "nope", setQueue(), opts); !errors.Is(err, task.ErrNoQueue) {
 			t.Errorf("no queue: %v", err)
 		}
 	}
@@ -92,12 +114,12 @@ func TestRemoveQueue(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
-	if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q"}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	remove := func(want string, opts ...ChangeOption) {
+	remove := func(want string, opts ChangeOptions) {
 		t.Helper()
-		err := m.RemoveQueue(t.Context(), "q", opts...)
+		err := m.RemoveQueue(t.Context(), "q", opts)
 		if want == "" && err != nil || want != "" && (!errors.Is(err, task.ErrQueueInUse) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("removed: %v, want %q", err, want)
 		}
@@ -105,30 +127,30 @@ func TestRemoveQueue(t *testing.T) {
 	mustOpen(t, m, 2, task.Spec{Program: "p", Queue: "q"})
 	mustOpen(t, m, 1, task.Spec{Program: "p", Queue: "q", Hold: "x"})
 	mustOpen(t, m, 1, spec())
-	remove("2 open, 1 blocked, 0 running and 0 executed", DryRun())
-	if _, err := m.Cancel(t.Context(), []int64{2}, ""); err != nil {
+	remove("2 open, 1 blocked, 0 running and 0 executed", ChangeOptions{DryRun: true})
+	if _, err := m.Cancel(t.Context(), []int64{2}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.SetNode(t.Context(), "n1", nil); err != nil {
+	if _, err := m.SetNode(t.Context(), "n1", setNode(), ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	claim(t, s, 2)
 	if q, err := m.Queue(t.Context(), "q"); err != nil || q.Running != 1 || q.RunningByNode["n1"] != 1 || q.Waiting != 0 || q.Ended[sm.Cancelled] != 1 {
 		t.Errorf("%+v, %v", q, err)
 	}
-	remove("0 open, 1 blocked, 1 running and 0 executed")
+	remove("0 open, 1 blocked, 1 running and 0 executed", ChangeOptions{})
 	report(t, s, 1)
-	remove("0 open, 1 blocked, 0 running and 1 executed")
-	if _, err := m.Cancel(t.Context(), []int64{3}, ""); err != nil {
+	remove("0 open, 1 blocked, 0 running and 1 executed", ChangeOptions{})
+	if _, err := m.Cancel(t.Context(), []int64{3}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	worktest.Drain(t, s, worktest.Echo)
-	remove("", DryRun())
-	remove("")
-	if err := m.RemoveQueue(t.Context(), "q"); !errors.Is(err, task.ErrNoQueue) {
+	remove("", ChangeOptions{DryRun: true})
+	remove("", ChangeOptions{})
+	if err := m.RemoveQueue(t.Context(), "q", ChangeOptions{}); !errors.Is(err, task.ErrNoQueue) {
 		t.Errorf("removed twice: %v", err)
 	}
-	if err := m.RemoveQueue(t.Context(), task.DefaultQueue); fieldOf(err) != "queue" {
+	if err := m.RemoveQueue(t.Context(), task.DefaultQueue, ChangeOptions{}); fieldOf(err) != "queue" {
 		t.Errorf("the default queue: %v", err)
 	}
 	if _, err := m.Submit(t.Context(), task.Spec{Program: "p", Queue: "q"}); !errors.Is(err, task.ErrNoQueue) {
@@ -192,14 +214,14 @@ func TestNodes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, value string
-		opts        []ChangeOption
+		opts        ChangeOptions
 		want        task.Limit
 		set         bool
 	}{
-		{"n1", "7", []ChangeOption{DryRun()}, task.AtMost(7), true}, {"n1", "", nil, task.AtMost(3), false}, {"n1", "0", nil, task.AtMost(0), true},
-		{"n1", "none", nil, task.Unlimited, true}, {"n1", "", nil, task.AtMost(3), false}, {"n9", "4", []ChangeOption{DryRun()}, task.AtMost(4), true},
+		{"n1", "7", ChangeOptions{DryRun: true}, task.AtMost(7), true}, {"n1", "", ChangeOptions{}, task.AtMost(3), false}, {"n1", "0", ChangeOptions{}, task.AtMost(0), true},
+		{"n1", "none", ChangeOptions{}, task.Unlimited, true}, {"n1", "", ChangeOptions{}, task.AtMost(3), false}, {"n9", "4", ChangeOptions{DryRun: true}, task.AtMost(4), true},
 	} {
-		n, err := m.SetNode(t.Context(), c.name, map[string]string{"maxthreads": c.value}, c.opts...)
+		n, err := m.SetNode(t.Context(), c.name, setNode("maxthreads", c.value), c.opts)
 		if err != nil || n.Name != c.name || n.MaxThreads != c.want || n.MaxThreadsSet != c.set {
 			t.Errorf("%+v: %+v, %v", c, n, err)
 		}
@@ -207,12 +229,12 @@ func TestNodes(t *testing.T) {
 	if nodes, err = m.Nodes(t.Context()); err != nil || len(nodes) != 1 {
 		t.Errorf("after a dry run: %+v, %v", nodes, err)
 	}
-	for field, set := range map[string]map[string]string{"maxthreads": {"maxthreads": "-1"}, "name": {"threads": "1"}} {
-		if _, err := m.SetNode(t.Context(), "n1", set); fieldOf(err) != field {
-			t.Errorf("%v: %v", set, err)
+	for field, set := range map[string]func(*task.NodeRecord) error{"maxthreads": setNode("maxthreads", "-1"), "name": setNode("threads", "1")} {
+		if _, err := m.SetNode(t.Context(), "n1", set, ChangeOptions{}); fieldOf(err) != field {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if _, err := m.SetNode(t.Context(), "a/b", nil); fieldOf(err) != "node" {
+	if _, err := m.SetNode(t.Context(), "a/b", setNode(), ChangeOptions{}); fieldOf(err) != "node" {
 		t.Errorf("a bad name: %v", err)
 	}
 }

@@ -20,23 +20,23 @@ func TestRemoveNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
-		if err := m.RemoveNode(t.Context(), "n1", opts...); !errors.Is(err, task.ErrNodeInUse) {
+	for _, opts := range []ChangeOptions{{}, {DryRun: true}} {
+		if err := m.RemoveNode(t.Context(), "n1", opts); !errors.Is(err, task.ErrNodeInUse) {
 			t.Errorf("removed: %v", err)
 		}
 	}
 	if err := s.Leave(t.Context(), r.Session); err != nil {
 		t.Fatal(err)
 	}
-	for i, opts := range [][]ChangeOption{{DryRun()}, nil, nil} {
-		if err := m.RemoveNode(t.Context(), "n1", opts...); err != nil {
+	for i, opts := range []ChangeOptions{{DryRun: true}, {}, {}} {
+		if err := m.RemoveNode(t.Context(), "n1", opts); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 		if nodes, err := m.Nodes(t.Context()); err != nil || (len(nodes) == 0) != (i > 0) {
 			t.Errorf("%d: %+v, %v", i, nodes, err)
 		}
 	}
-	if err := m.RemoveNode(t.Context(), "a/b"); fieldOf(err) != "node" {
+	if err := m.RemoveNode(t.Context(), "a/b", ChangeOptions{}); fieldOf(err) != "node" {
 		t.Errorf("a bad name: %v", err)
 	}
 }
@@ -46,7 +46,7 @@ func TestDamagedQueue(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	m := newManager(t, sp.Namespace)
-	if _, err := m.AddQueue(t.Context(), "q", map[string]string{"threads": "2"}); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q", Threads: task.AtMost(2)}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := sp.Raw.HSet(t.Context(), sp.Key("queue:q"), "order", "odd").Err(); err != nil {
@@ -56,12 +56,12 @@ func TestDamagedQueue(t *testing.T) {
 	if err != nil || q.Threads != task.AtMost(2) || !strings.Contains(q.Damaged.Text(), "order") {
 		t.Errorf("%+v, %v", q, err)
 	}
-	for _, opts := range [][]ChangeOption{{DryRun()}, nil} {
-		if _, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": "3"}, opts...); fieldOf(err) != "order" {
+	for _, opts := range []ChangeOptions{{DryRun: true}, {}} {
+		if _, err := m.SetQueue(t.Context(), "q", setQueue("threads", "3"), opts); fieldOf(err) != "order" {
 			t.Errorf("set: %v", err)
 		}
 	}
-	if q, err = m.SetQueue(t.Context(), "q", map[string]string{"order": ""}); err != nil || q.Damaged != nil || q.Threads != task.AtMost(2) {
+	if q, err = m.SetQueue(t.Context(), "q", setQueue("order", ""), ChangeOptions{}); err != nil || q.Damaged != nil || q.Threads != task.AtMost(2) {
 		t.Errorf("%+v, %v", q, err)
 	}
 }

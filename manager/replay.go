@@ -19,8 +19,8 @@ const LastRound = -1
 // be pinned to it. The new task starts at once, is not opened again after a
 // failure, and is linked by replay_of. The error matches [task.ErrNoTask],
 // [task.ErrNotEnded], [task.ErrNoRound], [task.ErrNeedsResults] or [task.ErrDamaged]. In a dry run the id is 0.
-func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...ChangeOption) (int64, error) {
-	c, err := m.changing(opts)
+func (m *Manager) Replay(ctx context.Context, id int64, round int, o ChangeOptions) (int64, error) {
+	o, err := m.complete(o)
 	if err != nil {
 		return 0, err
 	}
@@ -29,14 +29,14 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 		return 0, err
 	}
 	d, err := replayed(t, round)
-	if err != nil || c.dry {
+	if err != nil || o.DryRun {
 		return 0, err
 	}
 	opened, err := m.openBatch(ctx, tasks.OpenRequest{Key: conn.NewToken(), Life: tasks.LoneRequest, Specs: []task.Definition{d}})
 	if err != nil {
 		return 0, fmt.Errorf("replay of task %d: %w", id, err)
 	}
-	m.log.Info("replayed task", "task", id, "round", d.ReplayRound, "new", opened[0].ID, "by", c.by)
+	m.did(o, "replayed task", "task", id, "round", d.ReplayRound, "new", opened[0].ID)
 	return opened[0].ID, nil
 }
 

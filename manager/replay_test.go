@@ -18,7 +18,7 @@ func TestReplay(t *testing.T) {
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	hash := hashOf("program")
 	mustOpen(t, m, 1, task.Spec{Program: "p", Source: "rsync:run.sh", Input: "1 2", Retry: task.Retry{Limit: task.AtMost(1)}})
-	if _, err := m.Replay(t.Context(), 1, LastRound); !errors.Is(err, task.ErrNotEnded) {
+	if _, err := m.Replay(t.Context(), 1, LastRound, ChangeOptions{}); !errors.Is(err, task.ErrNotEnded) {
 		t.Errorf("not ended: %v", err)
 	}
 	outputs := []worktest.Result{{Error: "flaky\n"}, {Output: "3\n"}, {Output: "4\n"}, {Error: "flaky\n"}}
@@ -27,11 +27,11 @@ func TestReplay(t *testing.T) {
 	for _, round := range []string{"0", "1"} {
 		srv.Do(t, "HSET", ns+":task:1", round+":program_sha256", hash, round+":exit_code", "0")
 	}
-	if id, err := m.Replay(t.Context(), 1, 0, DryRun()); id != 0 || err != nil {
+	if id, err := m.Replay(t.Context(), 1, 0, ChangeOptions{DryRun: true}); id != 0 || err != nil {
 		t.Errorf("dry: %d, %v", id, err)
 	}
 	for i, c := range []struct{ round, of int }{{LastRound, 1}, {0, 0}} {
-		id, err := m.Replay(t.Context(), 1, c.round)
+		id, err := m.Replay(t.Context(), 1, c.round, ChangeOptions{})
 		if err != nil || id != int64(i)+2 {
 			t.Fatalf("replay %d, %v", id, err)
 		}
@@ -68,7 +68,7 @@ func TestReplayRefuses(t *testing.T) {
 	mustOpen(t, m, 1, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	mustOpen(t, m, 1, spec())
-	if _, err := m.Cancel(t.Context(), []int64{2}, ""); err != nil {
+	if _, err := m.Cancel(t.Context(), []int64{2}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -76,12 +76,12 @@ func TestReplayRefuses(t *testing.T) {
 		round int
 		want  error
 	}{{1, 1, task.ErrNoRound}, {1, -2, task.ErrNoRound}, {2, 0, task.ErrNoRound}, {2, LastRound, task.ErrNoRound}, {3, 0, task.ErrNoTask}} {
-		if id, err := m.Replay(t.Context(), c.id, c.round); id != 0 || !errors.Is(err, c.want) {
+		if id, err := m.Replay(t.Context(), c.id, c.round, ChangeOptions{}); id != 0 || !errors.Is(err, c.want) {
 			t.Errorf("%+v: %d, %v", c, id, err)
 		}
 	}
 	redistest.Shared(t).Do(t, "HSET", ns+":task:1", "needs", "7")
-	if id, err := m.Replay(t.Context(), 1, 0); id != 0 || !errors.Is(err, task.ErrNeedsResults) {
+	if id, err := m.Replay(t.Context(), 1, 0, ChangeOptions{}); id != 0 || !errors.Is(err, task.ErrNeedsResults) {
 		t.Errorf("of a task that had results as arguments: %d, %v", id, err)
 	}
 	for id, want := range map[int64]error{1: task.ErrNoReplay, 9: task.ErrNoTask} {

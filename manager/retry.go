@@ -31,21 +31,32 @@ type Retried struct {
 	Err error
 }
 
+// RetryOptions go with [Manager.Retry].
+type RetryOptions struct {
+	ChangeOptions
+
+	// Again opens another task where the ended one has been retried already. The new
+	// one is not linked to it.
+	Again bool
+	// EndBefore is the end_before of the new tasks. Default: that of the ended one.
+	EndBefore time.Time
+}
+
 // Retry opens new tasks with the definitions of ended ones, linked to them by
 // retry_of and retried_by. A task that has been retried already answers with the
-// one opened then (see [Again]). The answers are in the order of the ids; the
+// one opened then (see [RetryOptions]). The answers are in the order of the ids; the
 // error is about the calls, and comes with the answers before it.
 //
 // The retry of a task of a plan belongs to that plan, needs what the task needs, and
 // is what its dependants that still wait go on to wait for; a plan that has failed,
 // or that holds because of the task, is ready again. [Manager.RetryPlan] retries all
 // that is left of a plan.
-func (m *Manager) Retry(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Retried, error) {
-	options, err := m.changing(opts)
-	if err != nil {
+func (m *Manager) Retry(ctx context.Context, ids []int64, o RetryOptions) ([]Retried, error) {
+	var err error
+	if o.ChangeOptions, err = m.complete(o.ChangeOptions); err != nil {
 		return nil, err
 	}
-	r := retrier{changing: options, m: m}
+	r := retrier{RetryOptions: o, m: m}
 	if r.now, err = retryUntilAvailable(ctx, m, func() (statemachine.Time, error) { return m.store.RedisTime(ctx) }); err != nil {
 		return nil, fmt.Errorf("retry: %w", err)
 	}
@@ -61,7 +72,8 @@ func (m *Manager) Retry(ctx context.Context, ids []int64, opts ...ChangeOption) 
 }
 
 type retrier struct {
-	changing
+	RetryOptions
+
 	m   *Manager
 	now statemachine.Time
 }
@@ -92,7 +104,7 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 			one.Err = r.m.absent(ctx, one.ID)
 		case err != nil:
 			one.Err = err
-		case r.dry:
+		case r.DryRun:
 			one.New = number(fields[retriedByField])
 			one.Existing = one.New != 0
 		default:
@@ -124,11 +136,11 @@ func (r *retrier) define(one *Retried, fields map[string]string) (task.Definitio
 	if err != nil {
 		return d, &conn.DamageError{ID: one.ID, Reason: err.Error()}
 	}
-	if !r.again {
+	if !r.Again {
 		d.RetryOf = one.ID
 	}
-	if !r.endBefore.IsZero() {
-		if err := d.Set("end_before", task.MomentText(r.endBefore)); err != nil {
+	if !r.EndBefore.IsZero() {
+		if err := d.Set("end_before", task.MomentText(r.EndBefore)); err != nil {
 			return d, fmt.Errorf("task %d: %w", one.ID, err)
 		}
 	}
@@ -155,7 +167,7 @@ func (r *retrier) open(ctx context.Context, all []repeat) error {
 		for i, o := range opened {
 			one := all[i].one
 			one.New, one.Existing = o.ID, o.Existing
-			r.m.log.Info("retried task", "task", one.ID, "new", o.ID, "existing", o.Existing, "by", r.by)
+			r.m.did(r.ChangeOptions, "retried task", "task", one.ID, "new", o.ID, "existing", o.Existing)
 		}
 		return nil
 	case errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil:
@@ -187,7 +199,7 @@ func endOf(f map[string]string) statemachine.State {
 // that could not be opened. Called again it goes on where it was cut short. The error matches [task.ErrNoPlan], or
 // [task.ErrPlanState] if the plan was cancelled or was never ready; see
 // [Manager.Retry] for the answers.
-func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption) ([]Retried, error) {
+func (m *Manager) RetryPlan(ctx context.Context, id int64, o ChangeOptions) ([]Retried, error) {
 	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
 	switch {
 	case err != nil:
@@ -206,12 +218,8 @@ func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption)
 	for i := range all {
 		ids[i] = all[i].one.ID
 	}
-	done, err := m.Retry(ctx, ids, opts...)
-	if err != nil || p.GrowthError == "" {
-		return done, err
-	}
-	c, err := m.changing(opts)
-	if err == nil && !c.dry {
+	done, err := m.Retry(ctx, ids, RetryOptions{ChangeOptions: o})
+	if err == nil && p.GrowthError != "" && !o.DryRun {
 		_, err = retryUntilAvailable(ctx, m, func() (bool, error) { return m.store.RetryGrowth(ctx, id) })
 	}
 	return done, err

@@ -48,7 +48,7 @@ func TestRetry(t *testing.T) {
 	}
 	mustOpen(t, m, 1, spec())
 	ids := []int64{1, 2, 3, 4}
-	if _, err := m.Cancel(t.Context(), []int64{1}, ""); err != nil {
+	if _, err := m.Cancel(t.Context(), []int64{1}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Submit(t.Context(), failing); err != nil {
@@ -56,21 +56,21 @@ func TestRetry(t *testing.T) {
 	}
 	drainAll(t, m, 2)
 	mustOpen(t, m, 1, task.Spec{Program: "p", Hold: "x"})
-	dry, err := m.Retry(t.Context(), ids, DryRun())
+	dry, err := m.Retry(t.Context(), ids, RetryOptions{ChangeOptions: ChangeOptions{DryRun: true}})
 	want := []string{"1 cancelled 0 false", "2 failed 0 false", "3 blocked 0 false not ended", "4  0 false not found"}
 	if got := retriedTexts(dry); err != nil || !slices.Equal(got, want) {
 		t.Errorf("dry: %q, %v, want %q", got, err, want)
 	}
 	for _, c := range []struct {
-		opts []ChangeOption
+		opts RetryOptions
 		want string
 	}{
-		{nil, "1 cancelled 4 false;2 failed 5 false;3 blocked 0 false not ended;99  0 false not found"},
-		{nil, "1 cancelled 4 true;2 failed 5 true;3 blocked 0 false not ended;99  0 false not found"},
-		{[]ChangeOption{DryRun()}, "1 cancelled 4 true;2 failed 5 true;3 blocked 0 false not ended;99  0 false not found"},
-		{[]ChangeOption{Again()}, "1 cancelled 6 false;2 failed 7 false;3 blocked 0 false not ended;99  0 false not found"},
+		{RetryOptions{}, "1 cancelled 4 false;2 failed 5 false;3 blocked 0 false not ended;99  0 false not found"},
+		{RetryOptions{}, "1 cancelled 4 true;2 failed 5 true;3 blocked 0 false not ended;99  0 false not found"},
+		{RetryOptions{ChangeOptions: ChangeOptions{DryRun: true}}, "1 cancelled 4 true;2 failed 5 true;3 blocked 0 false not ended;99  0 false not found"},
+		{RetryOptions{Again: true}, "1 cancelled 6 false;2 failed 7 false;3 blocked 0 false not ended;99  0 false not found"},
 	} {
-		got, err := m.Retry(t.Context(), []int64{1, 2, 3, 99}, c.opts...)
+		got, err := m.Retry(t.Context(), []int64{1, 2, 3, 99}, c.opts)
 		if text := strings.Join(retriedTexts(got), ";"); err != nil || text != c.want {
 			t.Errorf("%q, %v, want %q", text, err, c.want)
 		}
@@ -118,12 +118,12 @@ func TestRetryWhatCannotBe(t *testing.T) {
 	srv.Do(t, "HSET", ns+":task:2", "end_before", "1000")
 	srv.Do(t, "HSET", ns+":task:3", "queue", "gone")
 	srv.Do(t, "HSET", ns+":task:4", "argv", "{")
-	got, err := m.Retry(t.Context(), []int64{1, 2, 3, 4})
+	got, err := m.Retry(t.Context(), []int64{1, 2, 3, 4}, RetryOptions{})
 	want := []string{"1 failed 5 false", "2 failed 0 false end_before", "3 failed 0 false no queue", "4 failed 0 false "}
 	if texts := retriedTexts(got); err != nil || !slices.Equal(texts, want) || !errors.Is(got[3].Err, task.ErrDamaged) {
 		t.Errorf("%q, %v, want %q", texts, err, want)
 	}
-	got, err = m.Retry(t.Context(), []int64{2}, WithEndBefore(time.Now().Add(time.Hour)))
+	got, err = m.Retry(t.Context(), []int64{2}, RetryOptions{EndBefore: time.Now().Add(time.Hour)})
 	if err != nil || got[0].Err != nil || got[0].New != 6 {
 		t.Errorf("with another end: %+v, %v", got, err)
 	}

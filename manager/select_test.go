@@ -148,7 +148,7 @@ func TestSelectWhileChanging(t *testing.T) {
 	mustOpen(t, m, 95, spec())
 	cancelled := 0
 	err := m.EachPage(t.Context(), Selection{States: []sm.State{sm.Open}, Page: 10}, func(ids []int64) error {
-		changes, err := m.Cancel(t.Context(), ids, "")
+		changes, err := m.Cancel(t.Context(), ids, ChangeOptions{})
 		if len(ids) > 10 {
 			t.Errorf("a page of %d tasks", len(ids))
 		}

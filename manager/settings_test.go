@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What a task's opener leaves open comes from [task_defaults], each value on its own.
@@ -25,7 +26,7 @@ func TestTaskDefaults(t *testing.T) {
 			t.Parallel()
 			ns := redistest.Namespace(t)
 			m := newManager(t, ns, withSettings("task_defaults."+key+"="+c.text))
-			if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+			if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q"}, ChangeOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			id := mustOpen(t, m, 1, spec())[0]

@@ -32,7 +32,7 @@ func newFields(t *task.Task) map[string]string {
 func TestSubmitWithEverything(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	if _, err := m.AddQueue(t.Context(), "render", nil); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "render"}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	id, err := idOf(m.Submit(t.Context(), task.Spec{
@@ -68,9 +68,9 @@ func TestDefaultsOfQueueAndConfiguration(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t), withSettings(
 		"task_defaults.queue=q", "task_defaults.env=conf", "task_defaults.charge=program", "task_defaults.retry_delay=5",
 		"task_defaults.priority=3", "task_defaults.fail_on=exit", "task_defaults.labels=a=1"))
-	_, err := m.AddQueue(t.Context(), "q", map[string]string{
-		"default_env": "queue", "default_max_fails": "4", "default_fail_on": "any", "default_resources": "gpu=1", "default_timeout": "5m",
-	})
+	_, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q", Defaults: task.Defaults{
+		"env": "queue", "max_fails": "4", "fail_on": "any", "resources": "gpu=1", "timeout": "5m",
+	}}, ChangeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestSpecRefusesByField(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "q"}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	a, b, inQueue := spec(), spec(), spec()

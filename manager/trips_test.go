@@ -45,14 +45,14 @@ func TestSubmitIsOneTrip(t *testing.T) {
 		}
 	}
 	check("the first one", spec(), 1, "0")
-	if _, err := operator.AddQueue(t.Context(), "q", map[string]string{"default_max_fails": "3"}); err != nil {
+	if _, err := operator.AddQueue(t.Context(), task.QueueSpec{Name: "q", Defaults: task.Defaults{"max_fails": "3"}}, ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	in := spec()
 	in.Queue = "q"
 	check("in a queue that it does not know", in, 2, "3")
 	check("in one that it knows", in, 1, "3")
-	if _, err := operator.SetQueue(t.Context(), "q", map[string]string{"default_max_fails": "4"}); err != nil {
+	if _, err := operator.SetQueue(t.Context(), "q", setQueue("default_max_fails", "4"), ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	check("after a change", in, 3, "4")

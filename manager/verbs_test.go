@@ -92,7 +92,7 @@ func TestCancelWaiting(t *testing.T) {
 	mustOpen(t, m, 1, spec())
 	srv.Do(t, "HSET", ns+":task:4", "state", "nonsense")
 	before := mustTask(t, m, 1)
-	changes, err := m.Cancel(t.Context(), []int64{1, 2, 3, 4, 5}, "not wanted", By("ann"))
+	changes, err := m.Cancel(t.Context(), []int64{1, 2, 3, 4, 5}, ChangeOptions{By: "ann", Reason: "not wanted"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,12 +119,12 @@ func TestCancelRunning(t *testing.T) {
 	mustOpen(t, m, 2, task.Spec{Program: "p", Retry: task.Retry{Limit: task.AtMost(5)}, MaxTimeouts: task.AtMost(5)})
 	tasks := claim(t, s, 2)
 	srv.Do(t, "HDEL", ns+":task:2", "0:claim")
-	changes, err := m.Cancel(t.Context(), []int64{1, 2}, "wrong input")
+	changes, err := m.Cancel(t.Context(), []int64{1, 2}, ChangeOptions{Reason: "wrong input"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkChanges(t, changes, "running > running asked", "running > terminated")
-	again, err := m.Cancel(t.Context(), []int64{1}, "once more")
+	again, err := m.Cancel(t.Context(), []int64{1}, ChangeOptions{Reason: "once more"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestHoldAndRelease(t *testing.T) {
 	mustOpen(t, m, 1, spec())
 	mustOpen(t, m, 1, task.Spec{Program: "p", Hold: "from the beginning"})
 	ids := []int64{1, 2}
-	changes, err := m.Hold(t.Context(), ids, "no licence")
+	changes, err := m.Hold(t.Context(), ids, ChangeOptions{Reason: "no licence"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,12 @@ func TestHoldAndRelease(t *testing.T) {
 	if a, b := mustTask(t, m, 1).Hold, mustTask(t, m, 2).Hold; a != "no licence" || b != "from the beginning" {
 		t.Errorf("held because of %q, %q", a, b)
 	}
-	if changes, err = m.Unhold(t.Context(), ids, By("bob")); err != nil {
+	if changes, err = m.Unhold(t.Context(), ids, ChangeOptions{By: "bob", Reason: "it is here"}); err != nil {
 		t.Fatal(err)
 	}
 	checkChanges(t, changes, "blocked > open", "blocked > open")
 	task := mustTask(t, m, 1)
-	if task.Hold != "" || !strings.Contains(task.Fields["log"], "held by m: no licence\n") || !strings.Contains(task.Fields["log"], "released by bob\n") {
+	if task.Hold != "" || !strings.Contains(task.Fields["log"], "held by m: no licence\n") || !strings.Contains(task.Fields["log"], "released by bob: it is here\n") {
 		t.Errorf("held because of %q, log:\n%s", task.Hold, task.Fields["log"])
 	}
 	if got := claim(t, s, 9); len(got) != 2 {
@@ -187,7 +187,7 @@ func TestDryRun(t *testing.T) {
 	ids := []int64{1, 2, 3, 4}
 	before, _ := m.Tasks(t.Context(), ids)
 	want := []string{"running > running asked", "open > cancelled", "open > cancelled", " >  not found"}
-	changes, err := m.Cancel(t.Context(), ids, "why", DryRun())
+	changes, err := m.Cancel(t.Context(), ids, ChangeOptions{Reason: "why", DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("task %d has changed: %v", i+1, after[i].Fields)
 		}
 	}
-	if changes, err = m.Cancel(t.Context(), ids, "why"); err != nil {
+	if changes, err = m.Cancel(t.Context(), ids, ChangeOptions{Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	checkChanges(t, changes, want...)
@@ -218,7 +218,7 @@ func TestCancelRacesWithClaims(t *testing.T) {
 			claimed += len(claim(t, s, 3))
 		}
 	})
-	changes, err := m.Cancel(t.Context(), ids, "")
+	changes, err := m.Cancel(t.Context(), ids, ChangeOptions{})
 	worker.Wait()
 	if err != nil || len(changes) != n {
 		t.Fatalf("%d changes, %v", len(changes), err)

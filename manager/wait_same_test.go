@@ -98,8 +98,8 @@ func TestWaitWhileHeld(t *testing.T) {
 			}
 		}
 	}
-	hold := func(ids []int64) ([]Change, error) { return m.Hold(t.Context(), ids, "wait") }
-	release := func(ids []int64) ([]Change, error) { return m.Unhold(t.Context(), ids) }
+	hold := func(ids []int64) ([]Change, error) { return m.Hold(t.Context(), ids, ChangeOptions{Reason: "wait"}) }
+	release := func(ids []int64) ([]Change, error) { return m.Unhold(t.Context(), ids, ChangeOptions{}) }
 	for range 3 {
 		step(hold, ids[0])
 		step(release, ids[0])

@@ -50,11 +50,11 @@ func TestWhyWaiting(t *testing.T) {
 	labelled := mustOpen(t, m, 1, task.Spec{Program: "p", Source: "s", Labels: []string{"gpu=a100"}})[0]
 	saysWhy(t, m, labelled, "label", "offers gpu=v100", remedy("worker", "w", "labels", "gpu=a100"))
 
-	if _, err := m.Hold(t.Context(), []int64{labelled}, "not yet"); err != nil {
+	if _, err := m.Hold(t.Context(), []int64{labelled}, ChangeOptions{Reason: "not yet"}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, labelled, "held", "not yet", remedy("task", "2", "hold", ""))
-	if _, err := m.SetQueue(t.Context(), task.DefaultQueue, map[string]string{"paused": "true"}); err != nil {
+	if _, err := m.SetQueue(t.Context(), task.DefaultQueue, setQueue("paused", "true"), ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, id, "paused", "queue default is paused", remedy("queue", "default", "paused", "false"))
@@ -74,7 +74,7 @@ func TestWhyStarted(t *testing.T) {
 	}
 	saysWhy(t, m, ids[0], "running", "round 0 on worker w on node n1", Remedy{})
 	saysWhy(t, m, ids[1], "taken", "(task 1 has 1)", remedy("node", "n1", "free", "gpu=1"))
-	if _, err := m.Cancel(t.Context(), ids[1:2], "no need"); err != nil {
+	if _, err := m.Cancel(t.Context(), ids[1:2], ChangeOptions{Reason: "no need"}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, ids[1], "outcome", "cancelled: called off by", Remedy{})

@@ -59,7 +59,7 @@ func TestWhyPlanned(t *testing.T) {
 	saysWhy(t, m, ids[3], "needs", "1 load (open, its end is enough)", remedy("task", "4", "needs", ""))
 	saysWhy(t, m, ids[16], "needs", "waits for 12 tasks: 5 (open), 6 (open), 7 (open), 8 (open), 9 (open), 10 (open), 11 (open), 12 (open) and 4 more",
 		remedy("task", "17", "needs", ""))
-	if err := m.HoldPlan(t.Context(), plan, "no disk"); err != nil {
+	if err := m.HoldPlan(t.Context(), plan, ChangeOptions{Reason: "no disk"}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, ids[4], "plan", ": no disk", remedy("plan", "1", "hold", ""))
@@ -70,7 +70,7 @@ func TestWhyPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	tellPlans(t, m, true)
-	if _, err := m.Hold(t.Context(), ids[4:5], "not yet"); err != nil {
+	if _, err := m.Hold(t.Context(), ids[4:5], ChangeOptions{Reason: "not yet"}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, ids[4], "held", "not yet", remedy("task", "5", "hold", ""))
@@ -113,7 +113,7 @@ func TestWhyPlanHolds(t *testing.T) {
 	if err != nil || e[1].Kind != "needs" || !strings.Contains(e[1].Text, "1 load (failed, to be retried)") {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := m.Retry(t.Context(), ids[:1]); err != nil {
+	if _, err := m.Retry(t.Context(), ids[:1], RetryOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 18 load (open)", remedy("task", "2", "needs", ""))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -116,7 +117,7 @@ func TestHoldsOnFailure(t *testing.T) {
 	}
 	wait.Eventually(t, patience, held, "it does not hold")
 	f.mended.Store(true)
-	got, err := s.Retry(t.Context(), []int64{bad.ID()})
+	got, err := s.Retry(t.Context(), []int64{bad.ID()}, manager.RetryOptions{})
 	if err != nil || got[0].Err != nil {
 		t.Fatal(got, err)
 	}
@@ -172,7 +173,7 @@ func TestRetryPlan(t *testing.T) {
 	}
 	checkEnd(t, run(t, p), task.PlanFailed, 1, 1, 122, 1)
 	// The retry of the second is cancelled again, and comes behind all others in the plan.
-	if got, err := s.Retry(t.Context(), []int64{mid.ID()}); err != nil || got[0].Err != nil {
+	if got, err := s.Retry(t.Context(), []int64{mid.ID()}, manager.RetryOptions{}); err != nil || got[0].Err != nil {
 		t.Fatal(got, err)
 	}
 	checkEnd(t, awaitEnd(t, p), task.PlanFailed, 1, 1, 122, 1)

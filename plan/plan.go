@@ -56,12 +56,17 @@ func New(ctx context.Context, m *manager.Manager, name string, opts ...Option) (
 }
 
 // Load finds the plan with that id, to add to it or to wait for it. The error
-// matches [task.ErrNoPlan].
+// matches [task.ErrNoPlan], or is a *statemachine.FieldError about [OnFailure], which
+// only [New] takes.
 func Load(ctx context.Context, m *manager.Manager, id int64, opts ...Option) (*Plan, error) {
+	o := newOptions(opts)
+	if o.onFailure != "" {
+		return nil, &statemachine.FieldError{Field: "on_failure", Value: string(o.onFailure), Want: "for Load: a plan keeps what New was given; leave it out"}
+	}
 	if _, err := m.Plan(ctx, id); err != nil {
 		return nil, err
 	}
-	return &Plan{m: m, id: id, key: newOptions(opts).key}, nil
+	return &Plan{m: m, id: id, key: o.key}, nil
 }
 
 // ID is the id of the plan.
@@ -126,7 +131,7 @@ type options struct {
 }
 
 // OnFailure says what the plan does when a task fails and is not retried; without it,
-// what needs the task is cancelled. [Load] does not look at it.
+// what needs the task is cancelled. [Load] refuses it.
 func OnFailure(do task.OnFailure) Option {
 	return func(o *options) { o.onFailure = do }
 }
@@ -312,12 +317,12 @@ func (p *Plan) Wait(ctx context.Context) (*task.Plan, error) {
 
 // Cancel calls the plan off; see [manager.Manager.CancelPlan].
 func (p *Plan) Cancel(ctx context.Context, reason string) error {
-	return p.m.CancelPlan(ctx, p.id, reason)
+	return p.m.CancelPlan(ctx, p.id, manager.ChangeOptions{Reason: reason})
 }
 
 // Hold lets nothing more of the plan start; see [manager.Manager.HoldPlan].
 func (p *Plan) Hold(ctx context.Context, reason string) error {
-	return p.m.HoldPlan(ctx, p.id, reason)
+	return p.m.HoldPlan(ctx, p.id, manager.ChangeOptions{Reason: reason})
 }
 
 // Resume lets a held plan go on; see [manager.Manager.ResumePlan].
@@ -325,7 +330,7 @@ func (p *Plan) Resume(ctx context.Context) error { return p.m.ResumePlan(ctx, p.
 
 // Retry retries what has not succeeded; see [manager.Manager.RetryPlan].
 func (p *Plan) Retry(ctx context.Context) ([]manager.Retried, error) {
-	return p.m.RetryPlan(ctx, p.id)
+	return p.m.RetryPlan(ctx, p.id, manager.ChangeOptions{})
 }
 
 // Result is what a task of the plan has brought, or the last one that it was

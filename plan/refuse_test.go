@@ -10,6 +10,19 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
+// A plan keeps what New was given, so Load refuses OnFailure.
+func TestLoadRefusesOnFailure(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 0, nil)
+	p := newPlan(t, s)
+	_, err := plan.Load(t.Context(), s.Manager, p.ID(), plan.OnFailure(task.FailureHolds))
+	if fe, ok := errors.AsType[*statemachine.FieldError](err); !ok || fe.Field != "on_failure" {
+		t.Error(err)
+	}
+	_, err = plan.Load(t.Context(), s.Manager, p.ID(), plan.WithRequestKey("k"))
+	must(t, err)
+}
+
 // P11: what a task cannot need is told by Send and Ready with the task, and nothing of
 // the portion is opened. Handles are there before they can be needed: no cycle can
 // be written, but by ids of the future.

@@ -48,7 +48,7 @@ func TestDamagedNode(t *testing.T) {
 	for field, value := range map[string]string{"maxthreads": "x", "run": "-1", "trials": "x", "quarantined": "x", "trial_at": "-1"} {
 		n := task.ParseNode("n", map[string]string{field: value})
 		refused(t, n.Damaged.Err(), field)
-		if blocked := n.MaxThreadsSet && n.MaxThreads == task.AtMost(0); blocked != (field == "maxthreads") || n.Run != 0 || !n.Quarantined.IsZero() {
+		if blocked := n.MaxThreads == task.AtMost(0); blocked != (field == "maxthreads") || n.Run != 0 || !n.Quarantined.IsZero() {
 			t.Errorf("%s: %+v", field, n)
 		}
 		if field == "maxthreads" {
@@ -64,11 +64,11 @@ func TestOddDemands(t *testing.T) {
 	t.Parallel()
 	offer := task.Offer{Resources: task.Resources{"gpu": 4, "mem": 9}}
 	for _, text := range []string{"gpu=2,gpu=2", "mem=1,gpu=1", "gpu=01", "gpu", "gpu=1,", "gpu=0", "Gpu=1"} {
-		if why := task.Unfit(task.Bucket{Resources: text}, task.NewQueue("q"), offer); len(why) != 1 || why[0].Kind != task.KindResource {
+		if why := task.Unfit(task.Bucket{Resources: text}, task.ParseQueue("q", nil), offer); len(why) != 1 || why[0].Kind != task.KindResource {
 			t.Errorf("%q: %v", text, why)
 		}
 	}
-	if why := task.Unfit(task.Bucket{Resources: "gpu=1,mem=1"}, task.NewQueue("q"), offer); len(why) != 0 {
+	if why := task.Unfit(task.Bucket{Resources: "gpu=1,mem=1"}, task.ParseQueue("q", nil), offer); len(why) != 0 {
 		t.Errorf("%v", why)
 	}
 }

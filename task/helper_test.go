@@ -71,7 +71,7 @@ func aBucket() *rapid.Generator[task.Bucket] {
 }
 
 func queueNamed(t *rapid.T, name string) task.QueueSpec {
-	q := task.NewQueue(name)
+	q := task.ParseQueue(name, nil)
 	q.Paused = rapid.IntRange(0, 3).Draw(t, "paused") == 0
 	q.Pin = rapid.SliceOfN(aNode(), 0, 2).Draw(t, "pin")
 	q.Ignore = rapid.SliceOfN(aNode(), 0, 2).Draw(t, "ignore")

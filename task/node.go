@@ -13,14 +13,12 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// NodeRecord is what is kept of a host beyond the life of its workers. Make one
-// with [NewNode].
+// NodeRecord is what is kept of a host beyond the life of its workers.
 type NodeRecord struct { //nolint:recvcheck // Set changes a node, Fields only reads it
 	Name string `json:"name"`
 	// MaxThreads is how many tasks may run at a time on the node, over all
-	// queues, if MaxThreadsSet; otherwise the configuration of its workers says.
-	MaxThreads    Limit `json:"maxthreads"`
-	MaxThreadsSet bool  `json:"set"`
+	// queues; empty leaves it to the configuration of its workers.
+	MaxThreads Limit `json:"maxthreads"`
 
 	Quarantine `json:"quarantine"`
 	// Damaged is what of its record cannot be read.
@@ -42,9 +40,13 @@ type Quarantine struct {
 }
 
 // Node is a host that workers have registered from, or that was set, and what
-// runs there. Where MaxThreads is not set, it is the most that a live worker allows.
+// runs there.
 type Node struct {
 	NodeRecord
+
+	// MaxThreadsSet says that the record has MaxThreads; otherwise it is the most that
+	// a live worker allows.
+	MaxThreadsSet bool `json:"set"`
 
 	// Running is the number of rounds under way.
 	Running int64 `json:"running"`
@@ -57,12 +59,11 @@ type Node struct {
 	Workers []Worker `json:"workers"`
 }
 
-// NewNode is the record of a node that nobody has said or found anything about.
-func NewNode(name string) NodeRecord { return NodeRecord{Name: name, MaxThreads: Unlimited} }
-
 // Idle is the node with this record where nothing runs.
 func (n NodeRecord) Idle() Node {
-	return Node{NodeRecord: n, Offered: Resources{}, Used: Resources{}, Held: map[int64]Resources{}, Workers: []Worker{}}
+	idle := Node{NodeRecord: n, MaxThreadsSet: n.MaxThreads != "", Offered: Resources{}, Used: Resources{}, Held: map[int64]Resources{}, Workers: []Worker{}}
+	idle.Add()
+	return idle
 }
 
 // Add puts workers on the node, and counts what they offer.
@@ -106,11 +107,14 @@ func (n *NodeRecord) Set(key, value string) error {
 	if key != maxThreadsField {
 		return unknownKey(key, NodeKeys())
 	}
-	l, err := ParseLimit(value)
-	if err != nil {
-		return named(key, err)
+	var l Limit
+	if value != "" {
+		var err error
+		if l, err = ParseLimit(value); err != nil {
+			return named(key, err)
+		}
 	}
-	n.MaxThreads, n.MaxThreadsSet = l, value != ""
+	n.MaxThreads = l
 	n.Damaged = n.Damaged.without(key)
 	return nil
 }
@@ -124,7 +128,7 @@ func (n NodeRecord) Fields() []string {
 			fields = append(fields, name, value)
 		}
 	}
-	add(n.MaxThreadsSet, maxThreadsField, n.MaxThreads.Text())
+	add(n.MaxThreads != "", maxThreadsField, n.MaxThreads.Text())
 	q := &n.Quarantine
 	add(q.Run != 0, "run", strconv.Itoa(q.Run))
 	add(!q.Quarantined.IsZero(), "quarantined", Stamp(q.Quarantined).Text())
@@ -139,11 +143,11 @@ func (n NodeRecord) Fields() []string {
 // is told in Damaged and has its default, but for maxthreads: where that cannot
 // be read, nothing new begins on the node.
 func ParseNode(name string, fields map[string]string) NodeRecord {
-	n := NewNode(name)
+	n := NodeRecord{Name: name}
 	q := &n.Quarantine
 	q.Reason = fields["reason"]
 	if err := n.Set(maxThreadsField, fields[maxThreadsField]); err != nil {
-		n.MaxThreads, n.MaxThreadsSet = AtMost(0), true
+		n.MaxThreads = AtMost(0)
 		n.Damaged = n.Damaged.with(err)
 	}
 	var errs [4]error

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -21,8 +22,8 @@ const (
 // DefaultAging is how long a task waits for one point of priority.
 const DefaultAging = Seconds(time.Hour)
 
-// QueueSpec are the attributes of a queue, as its record has them (Disbatch). Make
-// one with [NewQueue].
+// QueueSpec are the attributes of a queue, as its record has them (Disbatch). Zero
+// values are the defaults (see [QueueSpec.Complete]).
 type QueueSpec struct { //nolint:recvcheck // Set changes a queue, Fields only reads it
 	Name string `json:"name"`
 	// Description is for people.
@@ -30,11 +31,12 @@ type QueueSpec struct { //nolint:recvcheck // Set changes a queue, Fields only r
 	// Class is what a worker must offer to take from the queue; empty for none.
 	Class string `json:"class"`
 	// Threads is how many tasks of the queue may run at a time in the whole
-	// fleet, MaxThreads on each node; of both 0 lets nothing new begin.
+	// fleet, MaxThreads on each node (default Unlimited); AtMost(0) of either lets
+	// nothing new begin.
 	Threads    Limit `json:"threads"`
 	MaxThreads Limit `json:"maxthreads"`
 	// Pin are the only nodes that take from the queue; Ignore are nodes that do
-	// not. With both, Pin counts. Both are sorted; empty is absent.
+	// not. With both, Pin counts. At most 1000 each; empty is absent.
 	Pin    []string `json:"nodes_pin"`
 	Ignore []string `json:"nodes_ignore"`
 	// Paused queues are not taken from.
@@ -42,15 +44,16 @@ type QueueSpec struct { //nolint:recvcheck // Set changes a queue, Fields only r
 	// Order is Fifo or Lifo (default Fifo).
 	Order Order `json:"order"`
 	// Aging is how long a task has to wait for one point of priority (default
-	// DefaultAging); 0 for never, which is strict priority. It does not count with Lifo (see
-	// [QueueSpec.EffectiveAging]).
+	// DefaultAging), from a second to a year; negative for never, which is strict priority
+	// and 0 in the record. It does not count with Lifo (see [QueueSpec.EffectiveAging]).
 	Aging Seconds `json:"aging"`
 	// Defaults are values of new tasks that their opener did not give, by name,
-	// each as [Parse] returns it; see [DefaultNames].
+	// each as [Parse] takes it; see [DefaultNames].
 	Defaults Defaults `json:"defaults"`
-	// Created is when the queue was made; zero if nobody recorded it.
+	// Created is when the queue was made, by the time of Redis; zero if nobody recorded it.
 	Created time.Time `json:"created,omitzero"`
-	// Damaged is what of its record cannot be read. Such a queue is not taken from, as if it were paused.
+	// Damaged is what of its record cannot be read. Such a queue is not taken from, as if it
+	// were paused, and takes no change that does not set this anew ([QueueSpec.Set]).
 	Damaged Damage `json:"damaged"`
 }
 
@@ -79,11 +82,35 @@ type Line struct {
 	Due int64
 }
 
-// NewQueue are the attributes of a queue for which none was set.
-func NewQueue(name string) QueueSpec {
+// newQueue has the attributes of a queue for which none was set.
+func newQueue(name string) QueueSpec {
 	return QueueSpec{
 		Name: name, Threads: Unlimited, MaxThreads: Unlimited, Pin: []string{}, Ignore: []string{}, Order: Fifo, Aging: DefaultAging,
 	}
+}
+
+// Complete is the queue as a record has it: with the defaults in the place of zero
+// values, and every value in its one form. The error is a *statemachine.FieldError about
+// what [QueueSpec.Set] would refuse, about a name that cannot be, or about what is damaged.
+func (q QueueSpec) Complete() (QueueSpec, error) {
+	c := newQueue(q.Name)
+	c.Created = q.Created
+	err := cmp.Or(q.Damaged.Err(), CheckQueueName(q.Name),
+		named("nodes_pin", checkNodes(q.Pin)), named("nodes_ignore", checkNodes(q.Ignore)))
+	if err != nil {
+		return q, err
+	}
+	for _, a := range attributes {
+		if err := c.set(a.name, a.get(&q)); err != nil {
+			return q, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Defaults)) {
+		if err := c.set(defaultPrefix+name, q.Defaults[name]); err != nil {
+			return q, err
+		}
+	}
+	return c, nil
 }
 
 // Empty is the queue with these attributes and no tasks.
@@ -97,7 +124,7 @@ func (q *QueueSpec) EffectiveAging() statemachine.Duration {
 	if q.Order == Lifo {
 		return 0
 	}
-	return q.Aging.micros()
+	return max(0, q.Aging.micros())
 }
 
 // defaultPrefix begins the attributes of a queue that are defaults of its tasks.
@@ -132,7 +159,7 @@ var attributes = []attribute{
 	attributeOf("nodes_ignore", func(q *QueueSpec) *[]string { return &q.Ignore }, parseNodes, joined),
 	attributeOf("paused", func(q *QueueSpec) *bool { return &q.Paused }, parseFlag, flag),
 	attributeOf("order", func(q *QueueSpec) *Order { return &q.Order }, parseOrder, func(o Order) string { return string(o) }),
-	attributeOf("aging", func(q *QueueSpec) *Seconds { return &q.Aging }, parseAging, Seconds.text),
+	attributeOf("aging", func(q *QueueSpec) *Seconds { return &q.Aging }, parseAging, agingText),
 }
 
 // QueueKeys are the attributes that [QueueSpec.Set] knows: description, class,
@@ -202,6 +229,9 @@ const (
 	longestAging   = 365 * 86400 * statemachine.Second
 )
 
+// never is the aging of a queue of strict priority.
+const never Seconds = -1
+
 func parseFlag(s string) (bool, error) {
 	switch strings.ToLower(s) {
 	case "1", "true", "yes", "on":
@@ -239,7 +269,21 @@ func parseAging(s string) (Seconds, error) {
 	if err != nil || d != 0 && d < statemachine.Second || d > longestAging {
 		return 0, bad("", s, "0, which is strict priority, or a number of seconds from 1 to 31536000; write for example 3600 or 1h")
 	}
+	if d == 0 {
+		return never, nil
+	}
 	return secondsOf(d), nil
+}
+
+// agingText is the aging as records have it, empty for the default.
+func agingText(s Seconds) string {
+	switch {
+	case s == 0:
+		return ""
+	case s < 0:
+		return "0"
+	}
+	return secondsText(max(1, s.micros()))
 }
 
 func joined(list []string) string { return strings.Join(list, ",") }
@@ -247,10 +291,8 @@ func joined(list []string) string { return strings.Join(list, ",") }
 // parseNodes takes names separated by commas or blanks.
 func parseNodes(s string) ([]string, error) {
 	nodes := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
-	for _, n := range nodes {
-		if err := CheckNode(n); err != nil {
-			return nil, err
-		}
+	if err := checkNodes(nodes); err != nil {
+		return nil, err
 	}
 	slices.Sort(nodes)
 	if nodes = slices.Compact(nodes); len(nodes) > maxNodes {
@@ -259,9 +301,18 @@ func parseNodes(s string) ([]string, error) {
 	return nodes, nil
 }
 
+func checkNodes(names []string) error {
+	for _, n := range names {
+		if err := CheckNode(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 const createdField = "created"
 
-// Fields are all hash fields of the queue but for its name, each followed by its
+// Fields are all hash fields of a complete queue but for its name, each followed by its
 // value. They replace the hash: a default of its tasks that is not set has none.
 func (q QueueSpec) Fields() []string {
 	fields := make([]string, 0, 2*(len(attributes)+len(q.Defaults)+1))
@@ -282,7 +333,10 @@ func (q QueueSpec) Fields() []string {
 // has its default too and is told in Damaged, but for the time of its making,
 // which nothing depends on.
 func ParseQueue(name string, fields map[string]string) QueueSpec {
-	q := NewQueue(name)
+	q := newQueue(name)
+	if len(fields) == 0 {
+		return q
+	}
 	for _, key := range QueueKeys() {
 		q.Damaged = q.Damaged.with(q.Set(key, fields[key]))
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestQueueSet(t *testing.T) {
 	t.Parallel()
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	for _, set := range [][2]string{
 		{"description", "nightly"}, {"class", "render"}, {"threads", "9"}, {"maxthreads", "2"}, {"nodes_pin", "n2, n1,n2"},
 		{"nodes_ignore", "n3"}, {"paused", "true"}, {"order", "lifo"}, {"aging", "90m"},
@@ -38,7 +38,7 @@ func TestQueueSet(t *testing.T) {
 			t.Errorf("%s empty: %v", key, err)
 		}
 	}
-	if diff := cmp.Diff(task.NewQueue("q"), q); diff != "" {
+	if diff := cmp.Diff(task.ParseQueue("q", nil), q); diff != "" {
 		t.Errorf("empty values are not the defaults: -want +got:\n%s", diff)
 	}
 }
@@ -46,7 +46,7 @@ func TestQueueSet(t *testing.T) {
 // TestQueueSetRefuses: the error names the attribute, nothing changes.
 func TestQueueSetRefuses(t *testing.T) {
 	t.Parallel()
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	for _, tc := range []struct{ key, value, field string }{
 		{"description", "a\nb", "description"}, {"description", strings.Repeat("x", 1025), "description"},
 		{"class", "a b", "class"}, {"threads", "-1", "threads"}, {"maxthreads", "many", "maxthreads"},
@@ -57,7 +57,7 @@ func TestQueueSetRefuses(t *testing.T) {
 	} {
 		refused(t, q.Set(tc.key, tc.value), tc.field)
 	}
-	if diff := cmp.Diff(task.NewQueue("q"), q); diff != "" {
+	if diff := cmp.Diff(task.ParseQueue("q", nil), q); diff != "" {
 		t.Errorf("a refused value was taken: -want +got:\n%s", diff)
 	}
 	for slip, near := range map[string]string{"max-threads": "maxthreads", "node_pin": "nodes_pin", "default_max_fial": "default_max_fails"} {
@@ -73,7 +73,7 @@ func TestQueueSetRefuses(t *testing.T) {
 // TestQueueSetLeavesCopiesAlone: queues are passed on by value.
 func TestQueueSetLeavesCopiesAlone(t *testing.T) {
 	t.Parallel()
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	if err := q.Set("default_env", "python"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestQueueRoundTrip(t *testing.T) {
 	t.Parallel()
 	some := values()
 	rapid.Check(t, func(rt *rapid.T) {
-		q := task.NewQueue("q")
+		q := task.ParseQueue("q", nil)
 		q.Created = task.Moment(statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "created")))
 		for _, key := range task.QueueKeys() {
 			if err := q.Set(key, rapid.SampledFrom(some[key]).Draw(rt, key)); err != nil {
@@ -129,7 +129,7 @@ func TestQueueRoundTrip(t *testing.T) {
 
 func TestParseQueue(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(task.NewQueue("q"), task.ParseQueue("q", nil)); diff != "" {
+	if diff := cmp.Diff(task.ParseQueue("q", nil), task.ParseQueue("q", nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if !slices.IsSorted(task.DefaultNames()) {
@@ -140,7 +140,7 @@ func TestParseQueue(t *testing.T) {
 func TestNodeRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		n := task.NewNode("n")
+		n := task.ParseNode("n", nil)
 		if err := n.Set("maxthreads", of("", "none", "0", "5").Draw(rt, "maxthreads")); err != nil {
 			rt.Fatal(err)
 		}
@@ -157,13 +157,12 @@ func TestNodeRoundTrip(t *testing.T) {
 // TestNodeCap: none is a cap of its own (no cap), empty leaves it to the workers.
 func TestNodeCap(t *testing.T) {
 	t.Parallel()
-	n := task.NewNode("n")
+	n := task.ParseNode("n", nil)
 	for _, tc := range []struct {
 		value string
 		want  task.Limit
-		set   bool
-	}{{"2", task.AtMost(2), true}, {"none", task.Unlimited, true}, {"0", task.AtMost(0), true}, {"", task.Unlimited, false}} {
-		if err := n.Set("maxthreads", tc.value); err != nil || n.MaxThreads != tc.want || n.MaxThreadsSet != tc.set {
+	}{{"2", task.AtMost(2)}, {"none", task.Unlimited}, {"0", task.AtMost(0)}, {"", ""}} {
+		if err := n.Set("maxthreads", tc.value); err != nil || n.MaxThreads != tc.want {
 			t.Errorf("%q: %+v, %v", tc.value, n, err)
 		}
 	}

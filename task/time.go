@@ -25,12 +25,12 @@ const forever Seconds = math.MaxInt64
 // String is that of time.Duration.
 func (s Seconds) String() string { return time.Duration(s).String() }
 
-// MarshalJSON writes a number of seconds.
+// MarshalJSON writes a number of seconds, 0 for a negative length.
 func (s Seconds) MarshalJSON() ([]byte, error) {
 	if s == forever {
 		return []byte("null"), nil
 	}
-	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
+	return strconv.AppendFloat(nil, time.Duration(max(0, s)).Seconds(), 'f', -1, 64), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -49,9 +49,6 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 
 // secondsOf is a length of time of a record.
 func secondsOf(d statemachine.Duration) Seconds { return Seconds(timing.ToStd(d)) }
-
-// text is the length as records have it.
-func (s Seconds) text() string { return secondsText(s.micros()) }
 
 // micros is the way back from secondsOf.
 func (s Seconds) micros() statemachine.Duration { return timing.FromStd(time.Duration(s)) }

@@ -199,7 +199,7 @@ func Candidates(buckets []Bucket, queues []QueueSpec, o Offer) []Candidate {
 		name := b.QueueName()
 		q, known := byName[name]
 		if !known {
-			q = NewQueue(name)
+			q = newQueue(name)
 		}
 		if len(Unfit(b, q, o)) > 0 {
 			continue

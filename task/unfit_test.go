@@ -76,7 +76,7 @@ func TestUnfitReasons(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			q := task.NewQueue("q")
+			q := task.ParseQueue("q", nil)
 			if tc.queue != nil {
 				tc.queue(&q)
 			}
@@ -107,7 +107,7 @@ func TestWhichClassesAreServed(t *testing.T) {
 		{task.Offer{Classes: []string{"index"}, HandlersOnly: true}, "index", true},
 		{task.Offer{Classes: []string{"index"}, HandlersOnly: true}, "render", false},
 	} {
-		q := task.NewQueue("q")
+		q := task.ParseQueue("q", nil)
 		own := task.Unfit(task.Bucket{Class: tc.class}, q, tc.offer)
 		q.Class = tc.class
 		if got := task.Unfit(task.Bucket{}, q, tc.offer); (len(got) == 0) != tc.fits || !slices.Equal(got, own) {
@@ -116,7 +116,7 @@ func TestWhichClassesAreServed(t *testing.T) {
 	}
 	only := task.Offer{Classes: []string{"index", "sum"}, HandlersOnly: true}
 	want := "has no class, the worker runs no programs and takes only what has one of its classes: index,sum"
-	if why := task.Unfit(task.Bucket{}, task.NewQueue("q"), only); len(why) != 1 || why[0].Kind != task.KindPrograms || why[0].String() != want {
+	if why := task.Unfit(task.Bucket{}, task.ParseQueue("q", nil), only); len(why) != 1 || why[0].Kind != task.KindPrograms || why[0].String() != want {
 		t.Errorf("%v, want %q", why, want)
 	}
 }
@@ -166,7 +166,7 @@ func TestUnfitAgainstItsTwin(t *testing.T) {
 
 func TestUnfitDoesNotAllocate(t *testing.T) {
 	b := task.Bucket{Env: "python", Labels: "gpu=a,zone=eu", Resources: "gpu=1,mem=2", Class: "render", Priority: 3}
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	q.Class, q.Pin = "render", []string{"n1"}
 	o := task.Offer{
 		Node: "n1", Env: "python", Labels: []string{"zone=eu", "gpu=a"}, Resources: task.Resources{"gpu": 1, "mem": 9}, Classes: []string{"render=1"}, HandlersOnly: true,
@@ -189,7 +189,7 @@ func TestCandidatesAreThoseThatFit(t *testing.T) {
 		}
 		want := map[string]bool{}
 		for _, b := range buckets {
-			q := task.NewQueue(b.QueueName())
+			q := task.ParseQueue(b.QueueName(), nil)
 			if i := slices.IndexFunc(queues, func(q task.QueueSpec) bool { return q.Name == b.QueueName() }); i >= 0 {
 				q = queues[i]
 			}

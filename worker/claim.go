@@ -151,7 +151,7 @@ func newView(r *Rules, offer *task.Offer) *view {
 		version: r.Version, known: r.Known, read: time.Now(), maxThreads: offer.MaxThreads,
 		turns: task.Candidates(r.Buckets, r.Queues, *offer), queues: served(r.Queues, offer),
 	}
-	if r.Node.MaxThreadsSet {
+	if r.Node.MaxThreads != "" {
 		v.maxThreads = r.Node.MaxThreads
 	}
 	if !r.Node.Quarantined.IsZero() {
@@ -167,7 +167,7 @@ func newView(r *Rules, offer *task.Offer) *view {
 // here: those without a class of their own, or else those of a class that is served.
 func served(all []task.QueueSpec, offer *task.Offer) []task.QueueSpec {
 	if !slices.ContainsFunc(all, func(q task.QueueSpec) bool { return q.Name == task.DefaultQueue }) {
-		all = append(slices.Clip(all), task.NewQueue(task.DefaultQueue))
+		all = append(slices.Clip(all), task.ParseQueue(task.DefaultQueue, nil))
 	}
 	var class string
 	if offer.HandlersOnly && len(offer.Classes) > 0 {

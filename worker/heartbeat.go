@@ -142,7 +142,7 @@ func (w *Worker) queueUse() []task.QueueUse {
 		delete(running, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) { // paused meanwhile, or without a record
-		q := task.NewQueue(name)
+		q := task.ParseQueue(name, nil)
 		if i := slices.IndexFunc(v.turns, func(t task.Candidate) bool { return t.Queue.Name == name }); i >= 0 {
 			q = v.turns[i].Queue
 		}

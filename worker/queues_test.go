@@ -21,7 +21,7 @@ import (
 // queue makes a queue with attributes given as key=value.
 func (s *site) queue(t *testing.T, name string, attributes ...string) {
 	t.Helper()
-	q := task.NewQueue(name)
+	q := task.ParseQueue(name, nil)
 	set(t, q.Set, attributes)
 	if err := s.Store.AddQueue(t.Context(), q); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func BenchmarkClaimBehind(b *testing.B) {
 	for _, n := range []int{0, many} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			sp := storetest.New(b)
-			full := task.NewQueue("full")
+			full := task.ParseQueue("full", nil)
 			full.Threads = task.AtMost(0)
 			sp.AddQueue(b, full)
 			benchmarkCrowd(b, sp, n/2, task.Bucket{Env: "java"}, task.Bucket{Queue: "full"})
@@ -59,7 +59,7 @@ func BenchmarkClaimMany(b *testing.B) {
 			sp := storetest.New(b)
 			turns := make([]task.Candidate, 20)
 			for i := range turns {
-				q := task.NewQueue(fmt.Sprint("q", i))
+				q := task.ParseQueue(fmt.Sprint("q", i), nil)
 				q.Threads, q.MaxThreads = task.AtMost(1_000_000), task.AtMost(1_000_000)
 				sp.AddQueue(b, q)
 				turns[i] = task.Candidate{Queue: q}

@@ -226,7 +226,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"Watermark": func(ctx context.Context, st *store.Store) error { _, _, err := st.Watermark(ctx); return err },
 	"AddQueue": func(ctx context.Context, st *store.Store) error {
-		return st.AddQueue(ctx, task.NewQueue("of"+strings.ToLower(conn.NewToken())))
+		return st.AddQueue(ctx, task.QueueSpec{Name: "of" + strings.ToLower(conn.NewToken())})
 	},
 	"AskStop": func(ctx context.Context, st *store.Store) error {
 		_, err := st.AskStop(ctx, tasks.Commit{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})

@@ -15,7 +15,7 @@ import (
 func TestDamagedQueueRecord(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := task.NewQueue("lic")
+	q := task.ParseQueue("lic", nil)
 	q.Threads, q.Pin, q.Description = task.AtMost(2), []string{"n"}, "licences"
 	sp.AddQueue(t, q)
 	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "lic") }))

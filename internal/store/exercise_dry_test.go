@@ -18,7 +18,7 @@ import (
 // longer open and one that is damaged.
 func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	newest := task.NewQueue("newest")
+	newest := task.ParseQueue("newest", nil)
 	newest.Order, newest.Threads = task.Lifo, task.AtMost(40)
 	sp.AddQueue(t, newest)
 	buckets := []task.Bucket{{}, {Queue: "newest"}}
@@ -70,7 +70,7 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	for _, b := range []task.Bucket{small, small, large} {
 		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	}
-	q := task.NewQueue(task.DefaultQueue)
+	q := task.ParseQueue(task.DefaultQueue, nil)
 	q.Threads, q.MaxThreads = task.AtMost(1), task.AtMost(5)
 	claim := tasks.ClaimRequest{
 		Worker: "w", Request: "r", Candidates: task.Candidates([]task.Bucket{small}, []task.QueueSpec{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
@@ -103,7 +103,7 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	if !cmp.Equal(found[2], want) {
 		t.Error(cmp.Diff(want, found[2]))
 	}
-	aging := task.NewQueue("aging")
+	aging := task.ParseQueue("aging", nil)
 	aging.Aging = task.Seconds(2 * time.Second)
 	sp.AddQueue(t, aging)
 	old, urgent := task.Bucket{Queue: "aging"}, task.Bucket{Queue: "aging", Priority: 1}

@@ -109,7 +109,7 @@ func awaitHint(t *testing.T, hints <-chan struct{}, announce func()) {
 // a wake-up it cannot use goes to the next.
 func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	q := task.Bucket{Queue: "q"}
-	sp.AddQueue(t, task.NewQueue("q"))
+	sp.AddQueue(t, task.ParseQueue("q", nil))
 	sp.Raw.Del(t.Context(), sp.Key("wake_queue:q"))
 	wait := func(worker string) tasks.WakeUp {
 		t.Helper()

@@ -122,7 +122,7 @@ func exerciseRepeatedReport(t *testing.T, sp *storetest.Space) {
 
 // Moves of one call stand for themselves; one refused does not touch the rest.
 func exerciseBatch(t *testing.T, sp *storetest.Space) {
-	sp.AddQueue(t, task.NewQueue("q"))
+	sp.AddQueue(t, task.ParseQueue("q", nil))
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "1", "queue", "q") }))
 	sp.Report(t, &sp.Claim(t, "w", 2)[0], "", "")
 	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "q", Candidates: storetest.Free(task.Bucket{Queue: "q"}), Max: 1})

@@ -214,8 +214,8 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 	}
 	odd := task.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1", Class: "A::B"}
 	urgent, other := task.Bucket{Priority: 5}, task.Bucket{Queue: "other"}
-	sp.AddQueue(t, task.NewQueue(odd.Queue))
-	sp.AddQueue(t, task.NewQueue(other.Queue))
+	sp.AddQueue(t, task.ParseQueue(odd.Queue, nil))
+	sp.AddQueue(t, task.ParseQueue(other.Queue, nil))
 	sp.Open(t, storetest.Spec(), in(urgent), in(odd), in(other))
 	all, err := sp.Store.Buckets(t.Context())
 	if err != nil || len(all) != 4 || !slices.Contains(all, odd) {

@@ -30,7 +30,7 @@ func openAll(t *testing.T, sp *storetest.Space, specs ...task.Definition) []task
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	sp.AddQueue(t, task.NewQueue("q"))
+	sp.AddQueue(t, task.ParseQueue("q", nil))
 	for _, c := range []struct {
 		specs []task.Definition
 		want  []task.Opened
@@ -100,11 +100,11 @@ func TestUnknownQueue(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	sameDump(t, before, dump(t, sp), "after a request for a queue that is not there")
-	sp.AddQueue(t, task.NewQueue("slip"))
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("slip")); !errors.Is(err, task.ErrQueueExists) {
+	sp.AddQueue(t, task.ParseQueue("slip", nil))
+	if err := sp.Store.AddQueue(t.Context(), task.ParseQueue("slip", nil)); !errors.Is(err, task.ErrQueueExists) {
 		t.Errorf("added twice: %v", err)
 	}
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(task.DefaultQueue)); !errors.Is(err, task.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.ParseQueue(task.DefaultQueue, nil)); !errors.Is(err, task.ErrQueueExists) {
 		t.Errorf("added the default queue: %v", err)
 	}
 	openAll(t, sp, withKey("slip", "k"))

@@ -24,7 +24,7 @@ func inEnv(env string) task.Definition {
 func TestPlaceReachesWhoNeedsIt(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	q.Threads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	sp.Open(t, inEnv("a"), inEnv("b"))
@@ -52,7 +52,7 @@ func TestPlaceReachesWhoNeedsIt(t *testing.T) {
 func TestUnused(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	q.Threads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	ids := sp.Open(t, inEnv("a"), inEnv("b"), inEnv("b"))
@@ -114,7 +114,7 @@ func TestUnused(t *testing.T) {
 func TestSecondPlaceWakes(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	q.Threads = task.AtMost(2)
 	sp.AddQueue(t, q)
 	sp.Open(t, inEnv("a"), inEnv("a"), inEnv("b"), inEnv("c"))

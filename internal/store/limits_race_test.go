@@ -35,7 +35,7 @@ const raceGPUs = 3
 
 // raceQueues are the queues of the race; tasks of the queue gpu ask one or two of them.
 func raceQueues() map[string]task.QueueSpec {
-	fleet, node, gpu, free := task.NewQueue("fleet"), task.NewQueue("node"), task.NewQueue("gpu"), task.NewQueue("free")
+	fleet, node, gpu, free := task.ParseQueue("fleet", nil), task.ParseQueue("node", nil), task.ParseQueue("gpu", nil), task.ParseQueue("free", nil)
 	fleet.Threads, node.MaxThreads = task.AtMost(5), task.AtMost(2)
 	return map[string]task.QueueSpec{"fleet": fleet, "node": node, "gpu": gpu, "free": free}
 }

@@ -90,7 +90,7 @@ func TestFreedPlaceWakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
-			q := task.NewQueue("q")
+			q := task.ParseQueue("q", nil)
 			if c.set[0] != "" {
 				if err := q.Set(c.set[0], c.set[1]); err != nil {
 					t.Fatal(err)
@@ -136,7 +136,7 @@ func TestFreedPlaceWakes(t *testing.T) {
 func TestChangedRulesWake(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	q.Threads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	in := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
@@ -185,7 +185,7 @@ func TestChangedRulesWake(t *testing.T) {
 	if _, err := sp.Store.SetNode(t.Context(), "m", func(n *task.NodeRecord) error { return n.Set("maxthreads", "0") }); err != nil {
 		t.Fatal(err)
 	}
-	if rules, err := sp.Store.Rules(t.Context(), "m"); err != nil || rules.Node.MaxThreads != task.AtMost(0) || !rules.Node.MaxThreadsSet {
+	if rules, err := sp.Store.Rules(t.Context(), "m"); err != nil || rules.Node.MaxThreads != task.AtMost(0) {
 		t.Errorf("rules %+v, error %v", rules, err)
 	}
 }
@@ -200,7 +200,7 @@ func TestNoBusyLoop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
-			q := task.NewQueue("q")
+			q := task.ParseQueue("q", nil)
 			q.MaxThreads = task.AtMost(1)
 			if err := q.Set(set[0], set[1]); err != nil {
 				t.Fatal(err)
@@ -243,7 +243,7 @@ func TestNoBusyLoop(t *testing.T) {
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := task.NewQueue("q")
+	q := task.ParseQueue("q", nil)
 	q.MaxThreads = task.AtMost(1)
 	sp.AddQueue(t, q)
 	in := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })

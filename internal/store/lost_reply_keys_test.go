@@ -50,7 +50,7 @@ func openAllCall(specs ...task.Definition) func(*testing.T, *store.Store) step {
 // keyed has a queue q, and a task with the key k in the default queue.
 func keyed(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	sp.AddQueue(t, task.NewQueue("q"))
+	sp.AddQueue(t, task.ParseQueue("q", nil))
 	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "before", Specs: []task.Definition{withKey("", "k")}}); err != nil {
 		t.Fatal(err)
 	}

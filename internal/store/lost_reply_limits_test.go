@@ -54,7 +54,7 @@ var gpu = task.Bucket{Queue: "q", Resources: "gpu=2"}
 func queued(key, value string) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
-		q := task.NewQueue("q")
+		q := task.ParseQueue("q", nil)
 		if key != "" {
 			if err := q.Set(key, value); err != nil {
 				t.Fatal(err)
@@ -151,7 +151,7 @@ func asked(t *testing.T, sp *storetest.Space) {
 
 func addCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return done(func() error { return st.AddQueue(t.Context(), task.NewQueue("q")) })
+	return done(func() error { return st.AddQueue(t.Context(), task.ParseQueue("q", nil)) })
 }
 
 func setCall(key, value string) func(*testing.T, *store.Store) step {

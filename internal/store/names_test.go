@@ -131,7 +131,7 @@ func TestNamesApart(t *testing.T) {
 		sp.Open(t, storetest.Spec())
 		sp.Raw.HSet(t.Context(), sp.Key("task:1"), "queue", queue)
 		sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+task.Bucket{Queue: queue}.Name()), redis.Z{Score: 1, Member: "a1"})
-		q := task.NewQueue(queue)
+		q := task.ParseQueue(queue, nil)
 		q.MaxThreads = task.AtMost(1)
 		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 			Worker: "w", Request: conn.NewToken(), Max: 1, Node: node, MaxThreads: task.Unlimited,

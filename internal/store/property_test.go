@@ -88,7 +88,7 @@ func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	w := &twins{
 		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]tasks.ClaimRequest{},
 		sessions: map[string]*sessionTwin{}, version: 2,
-		queues: map[string]task.QueueSpec{"q": task.NewQueue("q"), task.DefaultQueue: task.NewQueue(task.DefaultQueue)},
+		queues: map[string]task.QueueSpec{"q": task.ParseQueue("q", nil), task.DefaultQueue: task.ParseQueue(task.DefaultQueue, nil)},
 	}
 	sp.SetClock(t, w.now)
 	if err := sp.Store.AddQueue(t.Context(), w.queues["q"]); err != nil {

@@ -31,7 +31,7 @@ func TestRemoveQueueInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
-			q := task.NewQueue("lic")
+			q := task.ParseQueue("lic", nil)
 			q.Threads = task.AtMost(1)
 			sp.AddQueue(t, q)
 			prepare(t, sp)
@@ -59,7 +59,7 @@ func TestRemoveQueueInUse(t *testing.T) {
 func TestRemovedQueueLeavesNothing(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	sp.AddQueue(t, task.NewQueue("lic"))
+	sp.AddQueue(t, task.ParseQueue("lic", nil))
 	names := make([]any, 9000)
 	for i := range names {
 		names[i] = task.Bucket{Queue: "lic", Labels: fmt.Sprint("job=", i)}.Name()
@@ -131,7 +131,7 @@ func TestRemoveNode(t *testing.T) {
 		}
 	}
 	after, err := sp.Store.Rules(t.Context(), "n")
-	if err != nil || after.Version != before.Version+1 || after.Node.MaxThreadsSet {
+	if err != nil || after.Version != before.Version+1 || after.Node.MaxThreads != "" {
 		t.Errorf("rules %+v, error %v", after, err)
 	}
 	if nodes, _, err := sp.Store.Nodes(t.Context()); len(nodes) != 0 || err != nil {

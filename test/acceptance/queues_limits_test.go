@@ -7,7 +7,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // still is how long a test looks whether something happens that must not. What
@@ -103,12 +105,12 @@ func TestLimitAtRunTime(t *testing.T) {
 	l.stays(t, 1)
 	m := w.project(t)
 	raised := w.redisNow(t)
-	if _, err := m.SetQueue(t.Context(), "q", map[string]string{"maxthreads": "3"}); err != nil {
+	if _, err := m.SetQueue(t.Context(), "q", func(q *task.QueueSpec) error { return q.Set("maxthreads", "3") }, manager.ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	l.begun(t, 0, 3)
 	within(t, "from raising a limit to the last claim", raised, storetest.Stamps(w.Task(t, ids[2]), 0)["running"], sm.Second)
-	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"maxthreads": "1"}); err != nil || q.Running != 3 {
+	if q, err := m.SetQueue(t.Context(), "q", func(q *task.QueueSpec) error { return q.Set("maxthreads", "1") }, manager.ChangeOptions{}); err != nil || q.Running != 3 {
 		t.Fatalf("%d tasks run after the limit was lowered, %v", q.Running, err)
 	}
 	lowered := w.redisNow(t)

@@ -153,7 +153,7 @@ func TestBulkInTheMiddle(t *testing.T) {
 		a := &app{file: b.file, program: Manager, flags: cli.AddDaemonFlags(root, root.PersistentFlags())}
 		v := &bulk{states: []statemachine.State{statemachine.Open}, effects: []effect{{"held", "held %d", ""}}}
 		v.change = func(ctx context.Context, s *session, ids []int64, done *manager.Tally) error {
-			changes, err := s.manager.Hold(ctx, ids, "")
+			changes, err := s.manager.Hold(ctx, ids, manager.ChangeOptions{})
 			done.AddChanges(changes, func(*manager.Change) string { return "held" })
 			send() // after the first page
 			return err

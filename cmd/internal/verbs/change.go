@@ -31,7 +31,7 @@ func (a *app) cancel() *cobra.Command {
 		remedy: func(statemachine.State) string { return "it is over; nothing is left to cancel" },
 	}
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Cancel(ctx, ids, s.reason, s.changeOptions()...)
+		changes, err := s.manager.Cancel(ctx, ids, s.change())
 		t.AddChanges(changes, cancelEffect)
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *app) hold() *cobra.Command {
 		remedy:  holdRemedy,
 	}
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Hold(ctx, ids, s.reason, s.changeOptions()...)
+		changes, err := s.manager.Hold(ctx, ids, s.change())
 		t.AddChanges(changes, func(*manager.Change) string { return "held" })
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *app) release() *cobra.Command {
 		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
 	}
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Unhold(ctx, ids, s.changeOptions()...)
+		changes, err := s.manager.Unhold(ctx, ids, s.change())
 		t.AddChanges(changes, func(*manager.Change) string { return "released" })
 		return err
 	}
@@ -107,7 +107,7 @@ type retrying struct {
 
 	failed, again bool
 	endBefore     string
-	opts          []manager.ChangeOption
+	opts          manager.RetryOptions
 }
 
 // The effects of the verb retry.
@@ -149,10 +149,7 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 	if len(s.args) == 0 && !r.failed && len(r.choice.States) == 0 && r.choice.Narrow() {
 		return cli.Usagef("without ids, add --failed or --state; or say all, which means those that succeeded too")
 	}
-	r.opts = s.changeOptions()
-	if r.again {
-		r.opts = append(r.opts, manager.Again())
-	}
+	r.opts = manager.RetryOptions{ChangeOptions: s.change(), Again: r.again}
 	if s.cmd.Flags().Changed("end-before") {
 		now, err := s.manager.Now(ctx)
 		if err != nil {
@@ -165,13 +162,13 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		r.opts = append(r.opts, manager.WithEndBefore(end))
+		r.opts.EndBefore = end
 	}
 	return r.bulk.do(ctx, s)
 }
 
 func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-	done, err := s.manager.Retry(ctx, ids, r.opts...)
+	done, err := s.manager.Retry(ctx, ids, r.opts)
 	for i := range done {
 		if denied(done[i].Err) { // then so are all
 			return done[i].Err

@@ -173,12 +173,12 @@ func setNode(ctx context.Context, s *session) error {
 	}
 	name := s.args[0]
 	before, known := search(nodes, name, nodeName)
-	after, err := s.manager.SetNode(ctx, name, set, s.changeOptions()...)
+	after, err := s.manager.SetNode(ctx, name, func(n *task.NodeRecord) error { return setAll(n, set) }, s.change())
 	if err != nil {
 		return err
 	}
 	if before == nil {
-		before = new(task.NewNode(name).Idle())
+		before = new(task.ParseNode(name, nil).Idle())
 		s.note("no worker has registered from node %s yet; %s", cli.Safe(name), meant(name, known, "the limit waits for it"))
 	}
 	changes := changesOf(nodeAttributes(before), nodeAttributes(&after))

@@ -177,7 +177,7 @@ func (a *app) planHold() *cobra.Command {
 		Use: "hold ID", Short: "Start no more tasks of a plan; running ones go on",
 		Example: "  tdf-manager plan hold 3 --reason 'input is late'",
 	}), "held", func(ctx context.Context, s *session, id int64) error {
-		return s.manager.HoldPlan(ctx, id, s.reason, s.changeOptions()...)
+		return s.manager.HoldPlan(ctx, id, s.change())
 	})
 }
 
@@ -186,7 +186,7 @@ func (a *app) planCancel() *cobra.Command {
 		Use: "cancel ID", Short: "Cancel a plan: cancel its waiting tasks, stop the running ones",
 		Example: "  tdf-manager plan cancel 3 --reason 'wrong day'",
 	}), "cancelled", func(ctx context.Context, s *session, id int64) error {
-		return s.manager.CancelPlan(ctx, id, s.reason, s.changeOptions()...)
+		return s.manager.CancelPlan(ctx, id, s.change())
 	})
 }
 
@@ -230,7 +230,7 @@ func (a *app) planRetry() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			retried, err := s.manager.RetryPlan(ctx, p.ID, s.changeOptions()...)
+			retried, err := s.manager.RetryPlan(ctx, p.ID, s.change())
 			if err != nil {
 				return s.noPlan(err)
 			}

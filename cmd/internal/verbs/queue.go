@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +71,18 @@ func parsePairs(words []string, notPair, twice string) (map[string]string, error
 
 func parseAttributes(words []string) (map[string]string, error) {
 	return parsePairs(words, "%q is not an attribute; write name=value such as maxthreads=2", "attribute %s is given twice; give it once")
+}
+
+// setAll works in the order of the names, so that the same input has the same error.
+func setAll[T interface {
+	Set(name, value string) error
+}](to T, set map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if err := to.Set(name, set[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // change is an attribute before and after.
@@ -266,7 +280,11 @@ func addQueue(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	q, err := s.manager.AddQueue(ctx, name, set, s.changeOptions()...)
+	spec := task.QueueSpec{Name: name}
+	if err := setAll(&spec, set); err != nil {
+		return err
+	}
+	q, err := s.manager.AddQueue(ctx, spec, s.change())
 	if errors.Is(err, task.ErrQueueExists) {
 		return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
 	}
@@ -281,7 +299,7 @@ func addQueue(ctx context.Context, s *session) error {
 }
 
 func printAdded(s *session, q *task.Queue) {
-	empty := task.NewQueue(q.Name).Empty()
+	empty := task.ParseQueue(q.Name, nil).Empty()
 	empty.Aging = q.Aging
 	text := "added queue " + q.Name
 	if s.dryRun {
@@ -314,7 +332,7 @@ func setQueue(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	after, err := s.manager.SetQueue(ctx, before.Name, set, s.changeOptions()...)
+	after, err := s.manager.SetQueue(ctx, before.Name, func(q *task.QueueSpec) error { return setAll(q, set) }, s.change())
 	if err != nil {
 		return s.unknownQueue(ctx, before.Name, err)
 	}
@@ -371,8 +389,8 @@ func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 		}
 		all := []paused{}
 		for _, q := range queues {
-			set := map[string]string{pausedField: strconv.FormatBool(pause)}
-			if _, err := s.manager.SetQueue(ctx, q.Name, set, s.changeOptions()...); err != nil {
+			change := func(q *task.QueueSpec) error { return q.Set(pausedField, strconv.FormatBool(pause)) }
+			if _, err := s.manager.SetQueue(ctx, q.Name, change, s.change()); err != nil {
 				return err
 			}
 			all = append(all, paused{Name: q.Name, Paused: pause, Was: q.Paused, Running: q.Running, DryRun: s.dryRun})

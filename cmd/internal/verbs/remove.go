@@ -88,7 +88,7 @@ func (a *app) queueRm() *cobra.Command {
 }
 
 func removeQueue(ctx context.Context, s *session, name string) error {
-	err := s.manager.RemoveQueue(ctx, name, s.changeOptions()...)
+	err := s.manager.RemoveQueue(ctx, name, s.change())
 	if errors.Is(err, task.ErrQueueInUse) {
 		return fmt.Errorf("%w; wait for its tasks, or cancel them: %s", err, s.command("cancel --queue %s", name))
 	}
@@ -105,7 +105,7 @@ func (a *app) nodeRm() *cobra.Command {
 }
 
 func removeNode(ctx context.Context, s *session, name string) error {
-	err := s.manager.RemoveNode(ctx, name, s.changeOptions()...)
+	err := s.manager.RemoveNode(ctx, name, s.change())
 	if errors.Is(err, task.ErrNodeInUse) {
 		return fmt.Errorf("%w; stop its workers first: %s", err, s.command("worker stop"))
 	}

@@ -58,7 +58,7 @@ func (r *replaying) do(ctx context.Context, s *session) error {
 	if r.compare {
 		return r.finish(ctx, s, id, false)
 	}
-	replay, err := s.manager.Replay(ctx, id, r.round, s.changeOptions()...)
+	replay, err := s.manager.Replay(ctx, id, r.round, s.change())
 	if err != nil || s.dryRun || r.noWait {
 		return r.opened(s, id, replay, err)
 	}

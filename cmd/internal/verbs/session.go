@@ -127,13 +127,9 @@ func (s *session) result(value any, forPeople func()) error {
 	return s.out.Err()
 }
 
-// changeOptions go with every change: who wants it, and whether it is meant.
-func (s *session) changeOptions() []manager.ChangeOption {
-	opts := []manager.ChangeOption{manager.By(operator())}
-	if s.dryRun {
-		opts = append(opts, manager.DryRun())
-	}
-	return opts
+// change goes with every change: who wants it, why, and whether it is meant.
+func (s *session) change() manager.ChangeOptions {
+	return manager.ChangeOptions{By: operator(), Reason: s.reason, DryRun: s.dryRun}
 }
 
 // operator is who is at work, for the logs of tasks.

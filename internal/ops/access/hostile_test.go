@@ -341,7 +341,7 @@ type victims struct {
 func newVictims(t *testing.T, s *redistest.Server) *victims {
 	t.Helper()
 	v := &victims{Space: storetest.On(t, s)}
-	v.AddQueue(t, task.NewQueue("q"))
+	v.AddQueue(t, task.ParseQueue("q", nil))
 	v.Open(t, storetest.Spec(), storetest.Spec())
 	v.session = v.Register(t, "victim")
 	for _, c := range v.ClaimUnder(t, v.session, 2) {

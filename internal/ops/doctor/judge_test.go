@@ -118,7 +118,7 @@ func TestIll(t *testing.T) {
 		"stuck":            {func(f *Facts) { f.Workers[1].Stuck = 2 }, "workers", Warn, "worker b: 2 slots"},
 		"skewed":           {func(f *Facts) { f.Workers[1].Version = "v2" }, "versions", Warn, "v1: 2, v2: 1"},
 		"aside": {func(f *Facts) {
-			f.Nodes = []task.Node{task.NewNode("bad").Idle(), task.NewNode("good").Idle()}
+			f.Nodes = []task.Node{task.ParseNode("bad", nil).Idle(), task.ParseNode("good", nil).Idle()}
 			f.Nodes[0].Quarantined = task.Moment(now)
 		}, "nodes", Warn, "in quarantine: bad"},
 		"lost": {func(f *Facts) {

@@ -153,7 +153,7 @@ func failure(id int64, program string, at time.Time, round task.Round) manager.F
 }
 
 func queue(name string, threads, perNode task.Limit, done int64) task.Queue {
-	q := task.NewQueue(name).Empty()
+	q := task.ParseQueue(name, nil).Empty()
 	q.Threads, q.MaxThreads, q.Ended[statemachine.Succeeded] = threads, perNode, done
 	return q
 }

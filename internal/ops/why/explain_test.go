@@ -155,9 +155,9 @@ func TestWaiting(t *testing.T) {
 // TestHoldersAreNamed: limits, resources and lines say by whom.
 func TestHoldersAreNamed(t *testing.T) {
 	t.Parallel()
-	q := task.Queue{QueueSpec: task.NewQueue("q"), Running: 3, RunningByNode: map[string]int64{"n1": 2, "n2": 1}}
+	q := task.Queue{QueueSpec: task.ParseQueue("q", nil), Running: 3, RunningByNode: map[string]int64{"n1": 2, "n2": 1}}
 	q.Threads, q.MaxThreads = task.AtMost(3), task.AtMost(2)
-	n := task.Node{NodeRecord: task.NewNode("n1"), Running: 4, Held: map[int64]task.Resources{3: {"gpu": 2}}}
+	n := task.Node{NodeRecord: task.ParseNode("n1", nil), Running: 4, Held: map[int64]task.Resources{3: {"gpu": 2}}}
 	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = task.AtMost(4), true, 5, "all fail"
 	s := crewed(openTask(func(s *why.Situation) {
 		s.Task.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"}
@@ -288,7 +288,7 @@ func queueFull(claims []tasks.DryClaim) ([]tasks.Hindrance, error) {
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	q := task.Queue{
-		QueueSpec: task.NewQueue("q"), Waiting: 9, Due: 4, Oldest: task.Moment(before(30)), Running: 1, RunningByNode: map[string]int64{"n1": 1},
+		QueueSpec: task.ParseQueue("q", nil), Waiting: 9, Due: 4, Oldest: task.Moment(before(30)), Running: 1, RunningByNode: map[string]int64{"n1": 1},
 		Lines: []task.Line{{Bucket: task.Bucket{Queue: "q", Env: "py"}, Due: 4}},
 	}
 	q.Threads = task.AtMost(1)

@@ -168,7 +168,7 @@ func (c *claimer) claim(p *Plan, w *task.Worker, queue string) []int64 {
 		c.tb.Fatal(err)
 	}
 	limit := w.MaxThreads
-	if rules.Node.MaxThreadsSet {
+	if rules.Node.MaxThreads != "" {
 		limit = rules.Node.MaxThreads
 	}
 	turns := task.Candidates(rules.Buckets, rules.Queues, w.Offer())
@@ -211,7 +211,7 @@ func (c *claimer) build(p *Plan) {
 	}
 	for i := range p.Tasks {
 		if name := p.Tasks[i].Bucket.QueueName(); !slices.ContainsFunc(p.Queues, func(q task.QueueSpec) bool { return q.Name == name }) {
-			_ = c.sp.Store.AddQueue(c.tb.Context(), task.NewQueue(name)) // no task opens without one; once is enough
+			_ = c.sp.Store.AddQueue(c.tb.Context(), task.ParseQueue(name, nil)) // no task opens without one; once is enough
 		}
 		if t := &p.Tasks[i]; t.State == statemachine.Running {
 			c.run(t)

@@ -158,7 +158,7 @@ func (s *Situation) queue(name string) task.Queue {
 	if i := slices.IndexFunc(s.Queues, func(q task.Queue) bool { return q.Name == name }); i >= 0 {
 		return s.Queues[i]
 	}
-	return task.NewQueue(name).Empty()
+	return task.ParseQueue(name, nil).Empty()
 }
 
 // node is the node of that name, or one of which nothing is known.
@@ -166,7 +166,7 @@ func (s *Situation) node(name string) task.Node {
 	if i := slices.IndexFunc(s.Nodes, func(n task.Node) bool { return n.Name == name }); i >= 0 {
 		return s.Nodes[i]
 	}
-	return task.NewNode(name).Idle()
+	return task.ParseNode(name, nil).Idle()
 }
 
 // alive are the workers that are there.

@@ -78,7 +78,7 @@ func (p *Plan) Task(id int64) *Task {
 func (p *Plan) Queue(name string) *task.QueueSpec {
 	i := slices.IndexFunc(p.Queues, func(q task.QueueSpec) bool { return q.Name == name })
 	if i < 0 {
-		i, p.Queues = len(p.Queues), append(p.Queues, task.NewQueue(name))
+		i, p.Queues = len(p.Queues), append(p.Queues, task.ParseQueue(name, nil))
 	}
 	return &p.Queues[i]
 }
@@ -87,7 +87,7 @@ func (p *Plan) Queue(name string) *task.QueueSpec {
 func (p *Plan) Node(name string) *task.NodeRecord {
 	i := slices.IndexFunc(p.Nodes, func(n task.NodeRecord) bool { return n.Name == name })
 	if i < 0 {
-		i, p.Nodes = len(p.Nodes), append(p.Nodes, task.NewNode(name))
+		i, p.Nodes = len(p.Nodes), append(p.Nodes, task.ParseNode(name, nil))
 	}
 	return &p.Nodes[i]
 }
@@ -166,12 +166,12 @@ func drawLimit(t drawer, label string) task.Limit {
 }
 
 func drawQueue(t drawer, name string) task.QueueSpec {
-	q := task.NewQueue(name)
+	q := task.ParseQueue(name, nil)
 	pin, ignore := strings.Join(part(t, "pin", nodes), ","), strings.Join(part(t, "ignore", nodes), ",")
 	paused, class := t.seldom("paused"), oneOf(t, "class", "", "", "", "c")
 	q.Threads, q.MaxThreads = drawLimit(t, "threads"), drawLimit(t, "maxthreads")
 	q.Order = rapid.SampledFrom([]task.Order{task.Fifo, task.Lifo}).Draw(t.T, "order")
-	q.Aging = rapid.SampledFrom([]task.Seconds{0, task.Seconds(2 * time.Second), task.DefaultAging}).Draw(t.T, "aging")
+	q.Aging = rapid.SampledFrom([]task.Seconds{-1, task.Seconds(2 * time.Second), task.DefaultAging}).Draw(t.T, "aging")
 	for key, value := range map[string]string{
 		"nodes_pin": pin, "nodes_ignore": ignore, "paused": strconv.FormatBool(paused), "class": class,
 	} {
@@ -183,9 +183,9 @@ func drawQueue(t drawer, name string) task.QueueSpec {
 }
 
 func drawNode(t drawer, name string) task.NodeRecord {
-	n := task.NewNode(name)
+	n := task.ParseNode(name, nil)
 	if t.seldom("cap set") {
-		n.MaxThreadsSet, n.MaxThreads = true, drawLimit(t, "cap")
+		n.MaxThreads = drawLimit(t, "cap")
 	}
 	n.Run = oneOf(t, "run", 0, 0, 0, 4, 5)
 	if t.seldom("quarantined") {

@@ -82,8 +82,8 @@ func countUsed(n *task.Node, allotted map[string]string) {
 // SetNode applies change to the record of a node with optimistic locking, as
 // [Fleet.SetQueue] does. A node that no worker has registered with yet may be
 // set too. What servers find about the node is not changed so (see
-// [Fleet.Judge]), but what cannot be read of it is dropped. The error may be a
-// *statemachine.FieldError: a maxthreads that cannot be read and was not set anew.
+// [Fleet.Judge]), but what cannot be read of it is dropped. The error may be that of
+// [ChangedNode].
 func (s *Fleet) SetNode(ctx context.Context, name string, change func(*task.NodeRecord) error) (task.NodeRecord, error) {
 	if name == "" {
 		return task.NodeRecord{}, &statemachine.FieldError{Field: "node", Value: name, Want: "the name of a node"}
@@ -95,16 +95,12 @@ func (s *Fleet) SetNode(ctx context.Context, name string, change func(*task.Node
 		if err != nil {
 			return recordCall{}, err
 		}
-		after = rules.Node
-		if err := change(&after); err != nil {
+		if after, err = ChangedNode(rules.Node, change); err != nil {
 			return recordCall{}, err
-		}
-		if slices.Contains(after.Damaged.Fields(), maxThreadsField) {
-			return recordCall{}, after.Damaged.Err()
 		}
 		call := recordCall{name: name, keys: []string{k.Nodes(), k.Node(name), k.WakeNode(name), k.BusyQueue(""), k.Tally("")}}
 		fields := after.Fields()
-		if at := slices.Index(fields, maxThreadsField); at >= 0 && after.MaxThreadsSet {
+		if at := slices.Index(fields, maxThreadsField); at >= 0 {
 			call.set = fields[at : at+2]
 		} else {
 			call.drop = []string{maxThreadsField}
@@ -114,6 +110,24 @@ func (s *Fleet) SetNode(ctx context.Context, name string, change func(*task.Node
 		return call, nil
 	})
 	return after, err
+}
+
+// ChangedNode is the record of a node after a change of its MaxThreads; what servers have
+// found stays. The error is that of change, or a *statemachine.FieldError about another
+// name, a limit that cannot be, or a damaged one that was not set anew.
+func ChangedNode(n task.NodeRecord, change func(*task.NodeRecord) error) (task.NodeRecord, error) {
+	after := n
+	if err := change(&after); err != nil {
+		return n, err
+	}
+	if after.Name != n.Name {
+		return n, renamed("node", n.Name, after.Name)
+	}
+	if slices.Contains(after.Damaged.Fields(), maxThreadsField) {
+		return n, after.Damaged.Err()
+	}
+	after.Quarantine = n.Quarantine
+	return after, after.Set(maxThreadsField, string(after.MaxThreads))
 }
 
 const maxThreadsField = "maxthreads"

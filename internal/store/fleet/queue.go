@@ -55,7 +55,7 @@ func (r *Rules) allQueues() []task.QueueSpec {
 	all := slices.Clone(r.Queues)
 	add := func(name string) {
 		if !slices.ContainsFunc(all, func(q task.QueueSpec) bool { return q.Name == name }) {
-			all = append(all, task.NewQueue(name))
+			all = append(all, task.ParseQueue(name, nil))
 		}
 	}
 	add(task.DefaultQueue)

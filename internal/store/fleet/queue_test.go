@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 func TestAddQueueSetMeanwhile(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	sp.AddQueue(t, task.NewQueue("q"))
+	sp.AddQueue(t, task.ParseQueue("q", nil))
 	by := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val()
 	if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.QueueSpec) error { return q.Set("threads", "3") }); err != nil {
 		t.Fatal(err)
@@ -25,11 +25,11 @@ func TestAddQueueSetMeanwhile(t *testing.T) {
 	if now := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val(); by == "" || now != by {
 		t.Errorf("created by %q, now %q", by, now)
 	}
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("q")); !errors.Is(err, task.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.ParseQueue("q", nil)); !errors.Is(err, task.ErrQueueExists) {
 		t.Errorf("added by another call: %v", err)
 	}
 	before := sp.Raw.HGetAll(t.Context(), sp.Key("queue:q")).Val()
-	if err := sp.Store.AddQueueAs(t.Context(), by, task.NewQueue("q")); err != nil {
+	if err := sp.Store.AddQueueAs(t.Context(), by, task.ParseQueue("q", nil)); err != nil {
 		t.Errorf("sent again: %v", err)
 	}
 	if after := sp.Raw.HGetAll(t.Context(), sp.Key("queue:q")).Val(); !maps.Equal(before, after) {

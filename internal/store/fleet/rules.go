@@ -44,10 +44,11 @@ func (s *Fleet) Rules(ctx context.Context, node string) (Rules, error) {
 }
 
 // AddQueue makes a queue; its Created becomes the time of the call. The error
-// matches [task.ErrQueueExists] if there is one of the name, or is a
-// *statemachine.FieldError for a name that cannot be.
+// matches [task.ErrQueueExists] if there is one of the name, or is that of
+// [task.QueueSpec.Complete].
 func (s *Fleet) AddQueue(ctx context.Context, q task.QueueSpec) error {
-	if err := task.CheckQueueName(q.Name); err != nil {
+	q, err := q.Complete()
+	if err != nil {
 		return err
 	}
 	return s.record(ctx, "add", func(*Rules) (recordCall, error) {
@@ -57,8 +58,7 @@ func (s *Fleet) AddQueue(ctx context.Context, q task.QueueSpec) error {
 
 // SetQueue applies change to a queue with optimistic locking: it begins again if
 // the record has changed in between. It returns the new queue. The error
-// matches [task.ErrNoQueue], or is that of change, or a *statemachine.FieldError about
-// what is damaged in the record and was not set anew.
+// matches [task.ErrNoQueue], or is that of [ChangedQueue].
 func (s *Fleet) SetQueue(ctx context.Context, name string, change func(*task.QueueSpec) error) (task.QueueSpec, error) {
 	var after task.QueueSpec
 	err := s.record(ctx, "set", func(rules *Rules) (recordCall, error) {
@@ -66,16 +66,29 @@ func (s *Fleet) SetQueue(ctx context.Context, name string, change func(*task.Que
 		if !ok {
 			return recordCall{}, tasks.NoQueue(name)
 		}
-		if err := change(&q); err != nil {
-			return recordCall{}, err
-		}
-		if err := q.Damaged.Err(); err != nil {
-			return recordCall{}, err
-		}
-		after = q
-		return s.queueCall(&q), nil
+		var err error
+		after, err = ChangedQueue(q, change)
+		return s.queueCall(&after), err
 	})
 	return after, err
+}
+
+// ChangedQueue is a queue after a change, complete; its Created stays. The error is that of
+// change or of [task.QueueSpec.Complete], or a *statemachine.FieldError about another name.
+func ChangedQueue(q task.QueueSpec, change func(*task.QueueSpec) error) (task.QueueSpec, error) {
+	after := q
+	if err := change(&after); err != nil {
+		return q, err
+	}
+	if after.Name != q.Name {
+		return q, renamed("queue", q.Name, after.Name)
+	}
+	after.Created = q.Created
+	return after.Complete()
+}
+
+func renamed(what, from, to string) error {
+	return &statemachine.FieldError{Field: what, Value: to, Want: "the name that it has, " + conn.Quote(from) + "; make another one instead"}
 }
 
 // RemoveQueue takes a queue away. The error matches [task.ErrNoQueue], or
@@ -107,7 +120,7 @@ func (r *Rules) queue(name string) (task.QueueSpec, bool) {
 			return q, true
 		}
 	}
-	return task.NewQueue(name), name == task.DefaultQueue
+	return task.ParseQueue(name, nil), name == task.DefaultQueue
 }
 
 // queueCall writes q as it is. Defaults that it does not have are dropped,

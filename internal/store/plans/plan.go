@@ -52,15 +52,15 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) 
 // SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
 // completed as soon as it is ready. by says who holds it. The error matches [task.ErrNoPlan] or [task.ErrPlanState].
 func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error) {
-	from := map[task.PlanState][]any{
-		task.PlanReady:     {string(task.PlanBuilding), string(task.PlanHeld)},
-		task.PlanHeld:      {string(task.PlanReady)},
-		task.PlanCancelled: {string(task.PlanBuilding), string(task.PlanReady), string(task.PlanHeld)},
-	}[to]
+	from := SteeredFrom(to)
 	if from == nil {
 		return "", &statemachine.FieldError{Field: "state of a plan", Value: string(to), Want: "ready, held or cancelled"}
 	}
-	r, err := s.RunList(ctx, "steer", conn.Subject{Plan: id}, append([]any{id, string(to), by}, from...)...)
+	args := []any{id, string(to), by}
+	for _, state := range from {
+		args = append(args, string(state))
+	}
+	r, err := s.RunList(ctx, "steer", conn.Subject{Plan: id}, args...)
 	if err != nil {
 		return "", err
 	}
@@ -72,6 +72,15 @@ func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by s
 		return state, &tasks.PlanStateError{ID: id, State: state}
 	}
 	return state, nil
+}
+
+// SteeredFrom are the states in which a plan may be taken to ready, held or cancelled.
+func SteeredFrom(to task.PlanState) []task.PlanState {
+	return map[task.PlanState][]task.PlanState{
+		task.PlanReady:     {task.PlanBuilding, task.PlanHeld},
+		task.PlanHeld:      {task.PlanReady},
+		task.PlanCancelled: {task.PlanBuilding, task.PlanReady, task.PlanHeld},
+	}[to]
 }
 
 // Plan reads a plan. The error matches [task.ErrNoPlan] if there is none.

@@ -363,7 +363,7 @@ func Free(buckets ...task.Bucket) []task.Candidate {
 		at, known := byQueue[name]
 		if !known {
 			at, byQueue[name] = len(found), len(found)
-			found = append(found, task.Candidate{Queue: task.NewQueue(name)})
+			found = append(found, task.Candidate{Queue: task.ParseQueue(name, nil)})
 		}
 		found[at].Buckets = append(found[at].Buckets, b)
 	}
