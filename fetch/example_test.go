@@ -3,7 +3,6 @@ package fetch_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 
@@ -13,18 +12,18 @@ import (
 func ExampleFetcher_Ensure() {
 	dir, err := os.MkdirTemp("", "fetch")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer os.RemoveAll(dir)
 	source := filepath.Join(dir, "run.sh")
 	if err := os.WriteFile(source, []byte("#!/bin/sh\necho hello\n"), 0o600); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	options := fetch.DefaultOptions()
 	options.Dir = filepath.Join(dir, "programs")
 	f, err := fetch.New(options)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer f.Close()
 	installed, err := f.Ensure(context.Background(), "greet", "rsync:"+source, nil)

@@ -71,7 +71,7 @@ func (m *Manager) complete(o ChangeOptions) (ChangeOptions, error) {
 	if m.unusable != nil {
 		return o, m.unusable
 	}
-	return o, cmp.Or(checkLine("by", o.By), checkLine("reason", o.Reason))
+	return o, cmp.Or(checkLine("by", o.By), checkLine("reason", o.Reason)) //nolint:wrapcheck // both are ours
 }
 
 // did logs a change.

@@ -105,8 +105,8 @@ func TestHandlerIsCalledAgain(t *testing.T) {
 	tdftest.Work(t, site, handlers(nil))
 	broken, calls, seen := errors.New("the disk is full"), 0, manager.Stats{}
 	err := m.Run(t.Context(), manager.Handlers{
-		Succeeded: func(context.Context, *task.Task) error {
-			if err := m.Run(t.Context(), manager.Handlers{Unhandled: manager.Archive}); !errors.Is(err, manager.ErrRunning) {
+		Succeeded: func(ctx context.Context, _ *task.Task) error {
+			if err := m.Run(ctx, manager.Handlers{Unhandled: manager.Archive}); !errors.Is(err, manager.ErrRunning) {
 				t.Errorf("a second Run: %v", err)
 			}
 			if calls++; calls < 3 {

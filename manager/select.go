@@ -121,6 +121,16 @@ func (s *Selection) check() error {
 			return fieldError("ids", fmt.Sprintf("%d-%d", r.First, r.Last), "a range of task ids from 1 on, such as 3-9")
 		}
 	}
+	if s.Limit < 0 {
+		return fieldError("limit", strconv.Itoa(s.Limit), "a number that is not negative")
+	}
+	if s.Page < 0 || s.Page > maxPage {
+		return fieldError("page", strconv.Itoa(s.Page), fmt.Sprintf("a number from 1 to %d, or 0 for %d", maxPage, defaultPage))
+	}
+	return s.checkNames()
+}
+
+func (s *Selection) checkNames() error {
 	for _, state := range s.States {
 		if !state.Valid() {
 			return fieldError("states", string(state), "the name of a state")
@@ -130,12 +140,6 @@ func (s *Selection) check() error {
 		if !outcome.IsOutcome() {
 			return fieldError("outcomes", string(outcome), "the name of an outcome")
 		}
-	}
-	if s.Limit < 0 {
-		return fieldError("limit", strconv.Itoa(s.Limit), "a number that is not negative")
-	}
-	if s.Page < 0 || s.Page > maxPage {
-		return fieldError("page", strconv.Itoa(s.Page), fmt.Sprintf("a number from 1 to %d, or 0 for %d", maxPage, defaultPage))
 	}
 	return nil
 }

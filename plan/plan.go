@@ -61,7 +61,9 @@ func New(ctx context.Context, m *manager.Manager, name string, opts ...Option) (
 func Load(ctx context.Context, m *manager.Manager, id int64, opts ...Option) (*Plan, error) {
 	o := newOptions(opts)
 	if o.onFailure != "" {
-		return nil, &statemachine.FieldError{Field: "on_failure", Value: string(o.onFailure), Want: "for Load: a plan keeps what New was given; leave it out"}
+		return nil, &statemachine.FieldError{
+			Field: "on_failure", Value: string(o.onFailure), Want: "for Load: a plan keeps what New was given; leave it out",
+		}
 	}
 	if _, err := m.Plan(ctx, id); err != nil {
 		return nil, err

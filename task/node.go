@@ -61,7 +61,10 @@ type Node struct {
 
 // Idle is the node with this record where nothing runs.
 func (n NodeRecord) Idle() Node {
-	idle := Node{NodeRecord: n, MaxThreadsSet: n.MaxThreads != "", Offered: Resources{}, Used: Resources{}, Held: map[int64]Resources{}, Workers: []Worker{}}
+	idle := Node{
+		NodeRecord: n, MaxThreadsSet: n.MaxThreads != "",
+		Offered: Resources{}, Used: Resources{}, Held: map[int64]Resources{}, Workers: []Worker{},
+	}
 	idle.Add()
 	return idle
 }

@@ -98,7 +98,7 @@ func (q QueueSpec) Complete() (QueueSpec, error) {
 	err := cmp.Or(q.Damaged.Err(), CheckQueueName(q.Name),
 		named("nodes_pin", checkNodes(q.Pin)), named("nodes_ignore", checkNodes(q.Ignore)))
 	if err != nil {
-		return q, err
+		return q, err //nolint:wrapcheck // it is one of ours
 	}
 	for _, a := range attributes {
 		if err := c.set(a.name, a.get(&q)); err != nil {

@@ -12,7 +12,7 @@ import (
 // The error names these forms.
 func (p *Plan) Draw(form string) (string, error) {
 	d := p.drawing()
-	return d.Write(form) //nolint:wrapcheck // it names the value and the remedy
+	return d.Write(form)
 }
 
 func (p *Plan) drawing() *planview.Drawing {

@@ -48,7 +48,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Tasks     []planTask  `json:"tasks"`
 		Later     []laterStep `json:"later,omitempty"`
 	}{p.Name, p.OnFailure, p.tasks, p.later})
-	return out.Bytes(), err //nolint:wrapcheck // it cannot fail
+	return out.Bytes(), err
 }
 
 // String is for people: "3 steps, 5 tasks", "3 steps, 2 tasks and one for each line of list".

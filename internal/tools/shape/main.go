@@ -28,8 +28,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 72096, (*house).lines},
-		{"Go lines of the product", 59576, (*house).productLines},
+		{"Go lines", 72105, (*house).lines},
+		{"Go lines of the product", 59585, (*house).productLines},
 		{"Go files", 348, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
