@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,12 +165,28 @@ func TestNothingSurvivesItsWorker(t *testing.T) {
 }
 
 // sweepAfter removes what a killed worker could not, its cgroups, as the next
-// incarnation does. There is nobody left to kill.
+// incarnation does. There is nobody left to kill: the shims ended with their worker.
 func sweepAfter(t *testing.T, m *marked, layer Layer) {
 	t.Helper()
-	if n, err := container(t, Options{Want: layer, Name: m.mark}).Sweep(); n > 1 || err != nil { // a shim may be about to end
+	wait.Eventually(t, within, func() bool { return m.grouped() == "" }, "its cgroups are empty")
+	if n, err := container(t, Options{Want: layer, Name: m.mark}).Sweep(); n != 0 || err != nil {
 		t.Errorf("Sweep killed %d: %v", n, err)
 	}
+}
+
+// grouped lists the members of the cgroups of the worker that is named after the
+// mark. A dying process is one for longer than alive can tell by its environment.
+func (m *marked) grouped() string {
+	var members strings.Builder
+	_, word, _ := strings.Cut(m.mark, "=")
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, _ os.DirEntry, err error) error {
+		if err == nil && filepath.Base(path) == "cgroup.procs" && strings.Contains(path, word) {
+			pids, _ := os.ReadFile(path) // gone, and so are its members
+			members.Write(pids)
+		}
+		return nil // others come and go meanwhile
+	})
+	return members.String()
 }
 
 // startWorker starts the test binary as a worker, which is killed at the end.
