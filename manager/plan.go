@@ -32,7 +32,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error
 	return id, err
 }
 
-// Plan reads a plan. The error matches [task.ErrNoPlan] if there is none with that id.
+// Plan returns a plan. The error matches [task.ErrNoPlan] if there is none with that id.
 func (m *Manager) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	return m.store.Plan(ctx, id)
 }
@@ -61,9 +61,9 @@ func (m *Manager) Plans(ctx context.Context) iter.Seq2[task.Plan, error] {
 	})
 }
 
-// PlanTasks lists the ids of the tasks of a plan in the order in which they were
-// added, those that were retried and their retries included, also those that are added
-// meanwhile. There are none of a plan that does not exist. An error ends it.
+// PlanTasks lists the ids of a plan's tasks in the order in which they were added:
+// retried tasks and their retries too, and those added while it lists. A plan that does
+// not exist has no tasks. An error ends the list.
 func (m *Manager) PlanTasks(ctx context.Context, id int64) iter.Seq2[int64, error] {
 	return eachOf(m.planPages(ctx, id))
 }
@@ -224,7 +224,8 @@ func failedChanges(changes []Change) error {
 	return errors.Join(all...)
 }
 
-// planPages are the ids of the tasks of a plan, a page at a time: they only ever come at the end, so no place slips.
+// planPages are the ids of a plan's tasks, a page at a time. New ones come at the end
+// only, so that no place slips.
 func (m *Manager) planPages(ctx context.Context, plan int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		for offset := 0; ; offset += planPage {

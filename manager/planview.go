@@ -42,7 +42,8 @@ type PlannedTask struct {
 	DoomedBy int64 `json:"doomed_by,omitempty"`
 }
 
-// ViewPlan reads a plan with its tasks. The error matches [task.ErrNoPlan] if there is none with that id.
+// ViewPlan returns a plan with its tasks. The error matches [task.ErrNoPlan] if there is
+// none with that id.
 func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
 	p, err := m.Plan(ctx, id)
 	if err != nil {

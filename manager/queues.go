@@ -66,8 +66,9 @@ func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, o ChangeOptio
 
 // SetQueue applies change to a queue and returns the queue as it is then. With an error
 // nothing changes: it matches [task.ErrNoQueue], or is that of change or of
-// [task.QueueSpec.Complete]. If others change a queue meanwhile, change is called again, with the queue
-// that they have left. Its name and Created stay. Lowering a limit stops nothing that runs.
+// [task.QueueSpec.Complete]. If others change a queue meanwhile, change is called again
+// with what they made of it. Name and Created cannot be changed. A lower limit stops
+// nothing that runs.
 func (m *Manager) SetQueue(ctx context.Context, name string, change func(*task.QueueSpec) error, o ChangeOptions) (task.Queue, error) {
 	o, err := m.complete(o)
 	if err != nil {

@@ -78,7 +78,8 @@ func TestSpoiltQueueIsRefused(t *testing.T) {
 	}
 }
 
-// Zero values are the defaults, a negative aging is none, and what is left alone stays.
+// Zero values become the defaults, a negative aging means none, and SetQueue keeps what
+// it is not told to change.
 func TestQueueSpecDefaults(t *testing.T) {
 	t.Parallel()
 	m := operator(t)

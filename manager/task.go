@@ -35,8 +35,9 @@ const (
 	skippedField  = "skipped"
 )
 
-// Task reads one task with all its rounds. The error matches [task.ErrNoTask] if
-// there is none with that id; a spoilt one comes with its Err set.
+// Task returns a task with all its rounds. The error matches [task.ErrNoTask] if there
+// is none with that id, and [task.ErrPurged] too if it has left Redis. A damaged task
+// comes without an error, and with its Err set.
 func (m *Manager) Task(ctx context.Context, id int64) (*task.Task, error) {
 	t, err := m.store.Task(ctx, id)
 	if err != nil {

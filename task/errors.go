@@ -2,9 +2,8 @@ package task
 
 import "errors"
 
-// What every package of TDF may answer, to be matched with errors.Is. A value that
-// cannot be is a *statemachine.FieldError, to be found with errors.As; what only one
-// package says is there.
+// Errors that more than one package returns; match them with errors.Is. A value that
+// cannot be used is a *statemachine.FieldError; find it with errors.As.
 var (
 	// ErrUnreachable means that Redis is not there, or cannot serve now: cut off, refusing the
 	// password, loading its data, out of memory. The same call may succeed later.
@@ -63,7 +62,7 @@ type missingError string
 // Error says what.
 func (e missingError) Error() string { return string(e) }
 
-// Is reports whether target is ErrNotFound, or what is missing a task that has left Redis.
+// Is reports whether target is ErrNotFound; ErrPurged is also an ErrNoTask.
 func (e missingError) Is(target error) bool {
 	return target == ErrNotFound || e == ErrPurged && target == ErrNoTask
 }

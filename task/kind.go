@@ -1,10 +1,7 @@
 package task
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -411,94 +408,3 @@ func printed(most int) func(string) error {
 		return nil
 	}
 }
-
-// fromJSON is the text of a JSON value.
-func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
-		return "", bad("", string(raw), f.wantJSON())
-	}
-	switch v := value.(type) {
-	case string:
-		if f.name != jsonArray && f.name != jsonObject && (f.Name != "hold" || v != "") {
-			return v, nil
-		}
-	case json.Number:
-		if f.number {
-			return v.String(), nil
-		}
-	case bool:
-		if f.Name == "hold" {
-			return map[bool]string{true: HeldText}[v], nil
-		}
-	case []any:
-		return f.several(raw, jsonArray, itemsText(v))
-	case map[string]any:
-		return f.several(raw, jsonObject, paired(v))
-	}
-	return "", bad("", string(raw), f.wantJSON())
-}
-
-// several is the text of an array or an object, for a field of that form; text is that of a list.
-func (f *Field) several(raw json.RawMessage, form, text string) (string, error) {
-	switch {
-	case f.name == form:
-		return string(raw), nil
-	case f.list:
-		return text, nil
-	}
-	return "", bad("", string(raw), f.wantJSON())
-}
-
-// HeldText is the reason of a task that is held without one.
-const HeldText = "held when it was opened"
-
-// wantJSON says what a JSON value has to be.
-func (f *Field) wantJSON() string {
-	switch {
-	case f.Name == "hold":
-		return "true, false, or the reason as a text"
-	case f.name == jsonArray:
-		return "a list of texts"
-	case f.name == jsonObject:
-		return `an object of texts, such as {"tenant":"acme"}`
-	case f.limits == ofCodes:
-		return "exit codes such as [1,2,75]"
-	case f.list:
-		return `pairs such as {"a":1} or ["a=1"]`
-	case f.number:
-		return "a number or a text"
-	default:
-		return "a text"
-	}
-}
-
-// itemsText is the text of a list.
-func itemsText(list []any) string {
-	texts := make([]string, len(list))
-	for i, v := range list {
-		texts[i] = fmt.Sprint(v)
-	}
-	return orNoneText(texts)
-}
-
-// paired is the text of an object.
-func paired(object map[string]any) string {
-	texts := make([]string, 0, len(object))
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		texts = append(texts, fmt.Sprintf("%s=%v", key, object[key]))
-	}
-	return orNoneText(texts)
-}
-
-func orNoneText(texts []string) string {
-	if len(texts) == 0 {
-		return EmptyList
-	}
-	return strings.Join(texts, ",")
-}
-
-// EmptyList stands for an empty list, whatever the defaults are.
-const EmptyList = "none"

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -99,7 +99,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 func (p *planSource) byStep(opened []task.Opened) map[string][]int64 {
 	ids := map[string][]int64{}
 	for i, o := range opened {
-		step, _, _ := strings.Cut(p.specs[i].Step, "[") // without the place among those of the step
+		step := planview.StepName(p.specs[i].Step)
 		ids[step] = append(ids[step], o.ID)
 	}
 	return ids

@@ -67,7 +67,7 @@ func (t *Task) State() string {
 
 // Name is what the task is called: its step, with its program where that has another name.
 func (t *Task) Name() string {
-	switch t.stepName() {
+	switch StepName(t.Step) {
 	case "":
 		return t.Program
 	case t.Program:
@@ -77,9 +77,9 @@ func (t *Task) Name() string {
 	}
 }
 
-// stepName leaves out the place among the tasks of the step: count of count[2].
-func (t *Task) stepName() string {
-	name, _, _ := strings.Cut(t.Step, "[")
+// StepName is a step without the place of a task among those of the step: count of count[2].
+func StepName(step string) string {
+	name, _, _ := strings.Cut(step, "[")
 	return name
 }
 
@@ -296,7 +296,7 @@ func newPlanGraph(tasks []*Task) *planGraph {
 	place := make(map[int64]int, len(tasks))
 	for i, t := range tasks {
 		place[t.ID] = i
-		node := critical.Task{Step: t.stepName(), Program: t.Program, Needs: make([]task.Need, 0, len(t.Needs))}
+		node := critical.Task{Step: StepName(t.Step), Program: t.Program, Needs: make([]task.Need, 0, len(t.Needs))}
 		for _, n := range t.Needs {
 			if at, there := place[n.Task]; there {
 				node.Needs = append(node.Needs, task.Need{Index: at, On: n.On})
