@@ -5,8 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -44,7 +42,7 @@ type ending struct {
 	births *tasks.Births
 	open   map[int64]bool // not given yet
 	done   []int64        // of those, the ones to read, which have ended
-	after  string         // the newest event that is known, empty for none
+	after  int64          // the newest event that is known, 0 for none
 	quiet  int            // how many looks found no event
 }
 
@@ -93,11 +91,10 @@ func (e *ending) find(ctx context.Context) error {
 		return err
 	}
 	e.quiet++
-	from, to := sequence(e.after), sequence(newest)
 	switch {
-	case newest != "" && newest == e.after && e.quiet < quietLooks:
+	case newest != 0 && newest == e.after && e.quiet < quietLooks:
 		return nil
-	case from == 0 || to <= from || sequence(oldest) > from || to-from > int64(len(e.open)):
+	case e.after == 0 || newest <= e.after || oldest > e.after || newest-e.after > int64(len(e.open)):
 		e.quiet = 0
 		if err := e.sweep(ctx, nil); err != nil {
 			return err
@@ -106,37 +103,27 @@ func (e *ending) find(ctx context.Context) error {
 		return nil
 	}
 	e.quiet = 0
-	return e.hear(ctx, to)
+	return e.hear(ctx, newest)
 }
 
 // hear reads the events up to one of that number.
 func (e *ending) hear(ctx context.Context, to int64) error {
-	for sequence(e.after) < to {
-		entries, err := e.m.store.Events(ctx, e.after, sweepSize)
-		if err != nil || len(entries) == 0 {
+	for e.after < to {
+		events, err := e.m.store.Events(ctx, e.after+1, sweepSize)
+		if err != nil || len(events) == 0 {
 			return err
 		}
-		for _, entry := range entries {
-			state := statemachine.State(entry.Fields["to"])
-			if id := number(entry.Fields["id"]); e.open[id] && (state.Terminal() || state == statemachine.None) {
-				e.done = append(e.done, id)
+		for i := range events {
+			event := &events[i]
+			if e.open[event.ID] && (event.To.Terminal() || event.To == statemachine.None) {
+				e.done = append(e.done, event.ID)
 			}
 		}
-		e.after = entries[len(entries)-1].ID
+		e.after = events[len(events)-1].Seq
 	}
 	slices.Sort(e.done) // one may have ended and been archived
 	e.done = slices.Compact(e.done)
 	return nil
-}
-
-// sequence is the number of an event, by its id in the stream; 0 if it has none.
-func sequence(entry string) int64 {
-	text, _, _ := strings.Cut(entry, "-")
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // sweep looks at every task that was not given. absent, unless nil, is the error about one that is not there.

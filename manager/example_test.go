@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -178,4 +179,44 @@ func ExampleManager_SubmitAll() {
 	// tasks 1 to 31
 	// tasks 1 to 31
 	// 31 <nil>
+}
+
+// Watch what happens, for a page or a log. A program that comes back goes on after the last
+// event it has dealt with.
+func ExampleManager_Events() {
+	site, _, stop, err := tdftest.Start() // else tdf.Connect
+	if err != nil {
+		panic(err)
+	}
+	defer stop()
+	m := manager.New(site, "example", manager.Options{})
+	ctx := context.Background()
+
+	after, err := m.NewestEvent(ctx)
+	if err != nil {
+		panic(err)
+	}
+	opened, err := m.Submit(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh"})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := m.Cancel(ctx, []int64{opened.ID}, manager.ChangeOptions{}); err != nil {
+		panic(err)
+	}
+	for e, err := range m.Events(ctx, after) {
+		if gap, missing := errors.AsType[*manager.GapError](err); missing {
+			fmt.Println("read all tasks anew:", gap)
+			continue // with what happens from now on
+		}
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("event %d: %s of task %d by a %s; it is %s now\n", e.Seq, e.Event, e.ID, e.Actor, e.To)
+		if e.To.Terminal() {
+			break
+		}
+	}
+	// Output:
+	// event 1: create of task 1 by a manager; it is open now
+	// event 2: cancel of task 1 by a manager; it is cancelled now
 }

@@ -190,7 +190,7 @@ func TestSettingsOfNone(t *testing.T) {
 	sp.SetClock(t, at(2.001))
 	pass(t, s)
 	checkState(t, sp, 1, statemachine.Open)
-	if events, err := sp.Store.Events(t.Context(), "", 1); err != nil || len(events) > 0 {
+	if events, err := sp.Store.Events(t.Context(), 0, 1); err != nil || len(events) > 0 {
 		t.Errorf("events %v, %v, want none", events, err)
 	}
 }

@@ -307,7 +307,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Census":      func(ctx context.Context, st *store.Store) error { _, err := st.Census(ctx); return err },
 	"EventSpan":   func(ctx context.Context, st *store.Store) error { _, _, err := st.EventSpan(ctx); return err },
 	"Events": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Events(ctx, "", 1)
+		_, err := st.Events(ctx, 0, 1)
 		return err
 	},
 	"Indices": func(ctx context.Context, st *store.Store) error { _, err := st.Indices(ctx); return err },

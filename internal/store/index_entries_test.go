@@ -102,31 +102,6 @@ func TestIndices(t *testing.T) {
 	}
 }
 
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	sp := storetest.New(t)
-	for range 3 {
-		sp.Open(t, storetest.Spec())
-	}
-	first, err := sp.Store.Events(t.Context(), "", 2)
-	if err != nil || len(first) != 2 || first[0].ID != "1-0" || first[1].Fields["id"] != "2" || first[1].Fields["event"] != string(statemachine.Create) {
-		t.Fatal(first, err)
-	}
-	rest, err := sp.Store.Events(t.Context(), first[1].ID, 2)
-	if err != nil || len(rest) != 1 || rest[0].ID != "3-0" {
-		t.Error(rest, err)
-	}
-	if err := sp.Store.PublishEvents(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	if oldest, newest, err := sp.Store.EventSpan(t.Context()); oldest != "" || newest != "" || err != nil {
-		t.Errorf("from %q to %q, %v, want none", oldest, newest, err)
-	}
-	if none, err := sp.Store.Events(t.Context(), "", 2); err != nil || len(none) != 0 {
-		t.Error("events that are not kept any more:", none, err)
-	}
-}
-
 func TestCensus(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

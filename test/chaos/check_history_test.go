@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // readHistory finds out how often servers noticed that Redis had forgotten what it
@@ -75,33 +76,24 @@ func (tr *trial) checkTrace(t *testing.T) {
 }
 
 // events reads the whole stream.
-func (tr *trial) events(t *testing.T) []trace.Event {
+func (tr *trial) events(t *testing.T) []task.Event {
 	t.Helper()
 	const most = 5000
-	var events []trace.Event
-	for from := "-"; ; {
-		found, err := tr.Raw.XRangeN(t.Context(), tr.Key("events"), from, "+", most).Result()
+	var events []task.Event
+	for next := int64(0); ; {
+		found, err := tr.Store.Events(t.Context(), next, most)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, message := range found {
-			event, err := trace.Parse(message.ID, texts(message.Values))
-			if err != nil {
-				t.Fatalf("event %s: %v", message.ID, err)
+		for _, e := range found {
+			if e.Err != nil {
+				t.Fatalf("event %d: %v", e.Seq, e.Err)
 			}
-			events = append(events, event)
-			from = "(" + message.ID
+			next = e.Seq + 1
 		}
+		events = append(events, found...)
 		if len(found) < most {
 			return events
 		}
 	}
-}
-
-func texts(values map[string]any) map[string]string {
-	fields := make(map[string]string, len(values))
-	for name, value := range values {
-		fields[name] = fmt.Sprint(value)
-	}
-	return fields
 }

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -272,7 +270,7 @@ type taskHistory struct {
 
 // eventObject is an event as it is printed: the time is in seconds, as Redis has it.
 type eventObject struct {
-	trace.Event
+	task.Event
 
 	At string `json:"at"`
 }
@@ -281,26 +279,21 @@ type eventObject struct {
 func readHistory(ctx context.Context, s *store.Store, id int64) (*taskHistory, error) {
 	const most = 1000
 	h := &taskHistory{ID: id, Events: []eventObject{}}
-	for after := ""; ; {
-		entries, err := s.Events(ctx, after, most)
+	for next := int64(0); ; {
+		events, err := s.Events(ctx, next, most)
 		if err != nil {
 			return nil, err
 		}
-		for _, entry := range entries {
-			after = entry.ID
-			e, err := trace.Parse(entry.ID, entry.Fields)
-			if err != nil {
-				continue // verify tells of it
-			}
+		for _, e := range events {
+			next = e.Seq + 1
 			if h.From == 0 {
 				h.From = e.Seq
 			}
-			if e.ID == id {
-				e.By = strings.TrimRight(e.By, " ") // names in logs have blanks behind them
-				h.Events = append(h.Events, eventObject{e, e.At.Text()})
+			if e.ID == id && e.Err == nil { // of others verify tells
+				h.Events = append(h.Events, eventObject{e, task.Stamp(e.At).Text()})
 			}
 		}
-		if len(entries) < most {
+		if len(events) < most {
 			break
 		}
 	}
@@ -330,12 +323,12 @@ func (h *taskHistory) print(out *cli.Output) {
 			by += " " + e.By
 		}
 		out.Printf("%s  #%-8d %-12s %-26s round %d  %s\n",
-			moment(e.At), e.Seq, cli.Safe(string(e.Event)), stepOf(e), e.Round, cli.Safe(by))
+			moment(task.Stamp(e.At)), e.Seq, cli.Safe(string(e.Event)), stepOf(e), e.Round, cli.Safe(by))
 	}
 }
 
 // stepOf is where the task went from and to.
-func stepOf(e *trace.Event) string {
+func stepOf(e *task.Event) string {
 	from, to := e.From, e.To
 	if from == statemachine.None {
 		from = "-"

@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // history is what the recorded events say.
 type history struct {
-	events []trace.Event
-	// last is the id of the last entry that was read.
-	last string
+	events []task.Event
+	// last is the number of the last one that was read.
+	last int64
 	// made are the tasks whose creation is recorded, known all that are named.
 	made, known map[int64]bool
 	// lowest is the lowest id in made, or 0.
@@ -62,23 +62,23 @@ func (a *auditor) readHistory(ctx context.Context) error {
 func (a *auditor) extend(ctx context.Context) error {
 	h := &a.history
 	for {
-		entries, err := a.store.Events(ctx, h.last, page)
+		events, err := a.store.Events(ctx, h.last+1, page)
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			h.last = e.ID
-			event, err := trace.Parse(e.ID, e.Fields)
-			if err != nil {
-				a.say(Violation{Kind: Path, Text: fmt.Sprintf("event %s cannot be read: %v", e.ID, err)})
+		for i := range events {
+			e := &events[i]
+			h.last = e.Seq
+			if e.Err != nil {
+				a.say(Violation{Kind: Path, Text: fmt.Sprintf("event %d cannot be read: %v", e.Seq, e.Err)})
 				continue
 			}
-			h.events = append(h.events, event)
+			h.events = append(h.events, *e)
 		}
 		if len(h.events) > 2*mostEvents {
 			h.events = slices.Clone(h.events[len(h.events)-mostEvents:])
 		}
-		if len(entries) < page {
+		if len(events) < page {
 			h.index()
 			return nil
 		}
@@ -89,15 +89,12 @@ func (a *auditor) extend(ctx context.Context) error {
 // read: between those some may be missing.
 func (a *auditor) dropBroken(ctx context.Context) error {
 	h := &a.history
-	oldest, err := a.store.Events(ctx, "", 1)
-	if err != nil || len(oldest) == 0 {
+	oldest, _, err := a.store.EventSpan(ctx)
+	if err != nil {
 		return err
 	}
-	text, _, _ := strings.Cut(oldest[0].ID, "-")
-	if seq, err := strconv.ParseInt(text, 10, 64); err == nil {
-		i := slices.IndexFunc(h.events, func(e trace.Event) bool { return e.Seq >= seq })
-		h.events = h.events[max(i, 0):]
-	}
+	i := slices.IndexFunc(h.events, func(e task.Event) bool { return e.Seq >= oldest })
+	h.events = h.events[max(i, 0):]
 	h.events = h.events[max(0, len(h.events)-mostEvents):]
 	h.index()
 	return nil
@@ -109,6 +106,7 @@ func (h *history) index() {
 	last := statemachine.Time(0)
 	for i := range h.events {
 		e := &h.events[i]
+		at := task.Stamp(e.At)
 		h.known[e.ID] = true
 		if e.Event == statemachine.Create {
 			h.made[e.ID] = true
@@ -117,10 +115,10 @@ func (h *history) index() {
 			}
 		}
 		if i == 0 {
-			h.first = e.At
+			h.first = at
 		}
-		h.inOrder = h.inOrder && e.At >= last
-		last = e.At
+		h.inOrder = h.inOrder && at >= last
+		last = at
 	}
 }
 
@@ -198,7 +196,7 @@ func (a *auditor) path(v Violation, missing bool) {
 
 // legal reports whether the machine has the step, so that it is wrong only because
 // of what comes before it.
-func legal(e *trace.Event) bool {
+func legal(e *task.Event) bool {
 	return slices.ContainsFunc(statemachine.Table(), func(row statemachine.Transition) bool {
 		return row.Event == e.Event && row.From == e.From && row.To == e.To && slices.Contains(row.Actors, e.Actor)
 	})

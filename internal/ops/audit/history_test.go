@@ -1,11 +1,13 @@
 package audit
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // TestHistoryOfAll: how far the events go back, also once the first are gone.
@@ -41,7 +43,7 @@ func TestMissingEvent(t *testing.T) {
 			s := worktest.Open(t, ns)
 			opened(t, s, 1)
 			worktest.Drain(t, s, worktest.Echo)
-			all, err := s.Events(t.Context(), "", 10)
+			all, err := s.Events(t.Context(), 0, 10)
 			if err != nil || len(all) != 4 {
 				t.Fatal(all, err)
 			}
@@ -49,7 +51,7 @@ func TestMissingEvent(t *testing.T) {
 			if drop == 0 {
 				i = 3
 			}
-			redistest.Shared(t).Do(t, "XDEL", ns+":events", all[i].ID)
+			redistest.Shared(t).Do(t, "XDEL", ns+":events", strconv.FormatInt(all[i].Seq, 10))
 			r, err := verify(t, s)
 			if err != nil || len(r.Violations) != 1 || r.Violations[0].Kind != Path || r.Violations[0].ID != 1 {
 				t.Errorf("%+v, %v", r.Violations, err)
@@ -66,15 +68,15 @@ func TestOlderRelease(t *testing.T) {
 	s := worktest.Open(t, ns)
 	opened(t, s, 2)
 	worktest.Drain(t, s, worktest.Echo)
-	all, err := s.Events(t.Context(), "", 10)
+	all, err := s.Events(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := redistest.Shared(t)
 	srv.Do(t, "HSET", ns+":task:1", "0:claim", "TOKEN.1")
 	for _, e := range all {
-		if e.Fields["id"] == "1" && (e.Fields["event"] == "report" || e.Fields["event"] == "settle") {
-			srv.Do(t, "XDEL", ns+":events", e.ID)
+		if e.ID == 1 && (e.Event == statemachine.Report || e.Event == statemachine.Settle) {
+			srv.Do(t, "XDEL", ns+":events", strconv.FormatInt(e.Seq, 10))
 		}
 	}
 	r, err := verify(t, s)

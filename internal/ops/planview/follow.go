@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -19,8 +17,8 @@ type Follower struct {
 	*taskSet
 
 	graph *planGraph
-	after string // the newest event that is known
-	quiet int    // for how many looks there was none
+	after int64 // the newest event that is known
+	quiet int   // for how many looks there was none
 
 	stale  []int64   // to be read again
 	unsure bool      // so are all that have not ended
@@ -81,49 +79,41 @@ func (f *Follower) readEvents(ctx context.Context) error {
 	}
 	f.quiet++
 	switch {
-	case newest != "" && newest == f.after:
+	case newest != 0 && newest == f.after:
 		return nil
-	case newest == "" || f.after == "" || sequence(oldest) > sequence(f.after) || sequence(newest) < sequence(f.after):
+	case newest == 0 || f.after == 0 || oldest > f.after || newest < f.after:
 		f.after, f.unsure = newest, true
 		return nil
 	}
 	for range mostPages {
-		entries, err := f.view.Store.Events(ctx, f.after, eventPage)
+		events, err := f.view.Store.Events(ctx, f.after+1, eventPage)
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
-		for _, e := range entries {
-			f.after = e.ID
-			if event, err := trace.Parse(e.ID, e.Fields); err == nil {
-				f.apply(&event)
-			}
+		for i := range events {
+			f.after = events[i].Seq
+			f.apply(&events[i])
 		}
-		if len(entries) < eventPage {
+		if len(events) < eventPage {
 			break
 		}
 	}
 	return nil
 }
 
-// sequence is the number in the id of an event.
-func sequence(id string) int64 {
-	text, _, _ := strings.Cut(id, "-")
-	return number(text)
-}
-
 // apply notes a move.
-func (f *Follower) apply(e *trace.Event) {
+func (f *Follower) apply(e *task.Event) {
 	t := f.tasks[e.ID]
-	if t == nil {
+	if t == nil || e.Err != nil {
 		return
 	}
 	f.quiet = 0
 	f.peaks.moved(t.End, e.To)
 	switch e.To {
 	case statemachine.Running:
-		t.End, t.Began, t.Executed = e.To, e.At, 0
+		t.End, t.Began, t.Executed = e.To, task.Stamp(e.At), 0
 	case statemachine.Executed:
-		t.End, t.Executed = e.To, e.At
+		t.End, t.Executed = e.To, task.Stamp(e.At)
 	case statemachine.Archived, statemachine.None: // how it ended stands in its record
 		f.stale = append(f.stale, t.ID)
 	case statemachine.Cancelled: // or skipped

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/critical"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -30,8 +29,8 @@ type Store interface {
 	PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error)
 	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
 	Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error)
-	EventSpan(ctx context.Context) (oldest, newest string, err error)
-	Events(ctx context.Context, after string, n int) ([]conn.EventEntry, error)
+	EventSpan(ctx context.Context) (oldest, newest int64, err error)
+	Events(ctx context.Context, first int64, n int) ([]task.Event, error)
 }
 
 // page is how many tasks are read in one go.

@@ -19,7 +19,30 @@ import (
 	"strings"
 
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
+
+// Problem is a step that the machine does not allow.
+type Problem struct {
+	// Event is the step.
+	Event task.Event
+	// Text says what is wrong with it.
+	Text string
+}
+
+// String is the problem in a line.
+func (p Problem) String() string {
+	e := &p.Event
+	return fmt.Sprintf("#%d: %s %s task %d: %s -> %s, round %d: %s", e.Seq,
+		strings.TrimSpace(string(e.Actor)+" "+e.By), e.Event, e.ID, told(e.From), told(e.To), e.Round, p.Text)
+}
+
+func told(s sm.State) string {
+	if s == sm.None {
+		return "nothing"
+	}
+	return string(s)
+}
 
 // Check replays events, in the order of the stream, and returns what the machine
 // does not allow, in that order; nothing if all is well. After a problem a task
@@ -28,7 +51,7 @@ import (
 // Ids are given out in order. So a task with an id above that of a task whose
 // creation is recorded was created later, and has no beginning missing, unless a
 // foreign client has opened it.
-func Check(events []Event) []Problem {
+func Check(events []task.Event) []Problem {
 	c := newChecker(events)
 	var problems []Problem
 	for _, e := range events {
@@ -53,7 +76,7 @@ type cause struct {
 	from  sm.State
 }
 
-func newChecker(events []Event) *checker {
+func newChecker(events []task.Event) *checker {
 	c := &checker{rows: map[cause][]sm.Transition{}, tasks: map[int64][]place{}}
 	for _, row := range sm.Table() {
 		c.rows[cause{row.Event, row.From}] = append(c.rows[cause{row.Event, row.From}], row)
@@ -67,14 +90,14 @@ func newChecker(events []Event) *checker {
 }
 
 // step carries e out and says what is wrong with it, or nothing.
-func (c *checker) step(e Event) (text string) {
+func (c *checker) step(e task.Event) (text string) {
 	if e.Seq <= c.seq {
 		text = fmt.Sprintf("it comes after #%d", c.seq)
 	}
 	c.seq = max(c.seq, e.Seq)
 	at, seen := c.tasks[e.ID]
 	switch {
-	case e.Event == Repair:
+	case e.Event == task.Repair:
 		c.tasks[e.ID] = anywhere(e.To, e.Round)
 		if text == "" {
 			text = checkRepair(e)
@@ -97,7 +120,7 @@ func (c *checker) step(e Event) (text string) {
 }
 
 // checkRepair: repairs are made by the server, or by a manager that was told to.
-func checkRepair(e Event) string {
+func checkRepair(e task.Event) string {
 	switch {
 	case e.Actor != sm.Server && e.Actor != sm.Manager:
 		return fmt.Sprintf("%q does not repair", e.Actor)
@@ -110,7 +133,7 @@ func checkRepair(e Event) string {
 
 // after is where a task that may be at any of these places may be once e has
 // happened to it; nowhere if e cannot have happened.
-func (c *checker) after(at []place, e Event) []place {
+func (c *checker) after(at []place, e task.Event) []place {
 	var next []place
 	for _, p := range foreign(at) {
 		if p.state != e.From || p.round != e.Round {
@@ -127,7 +150,7 @@ func (c *checker) after(at []place, e Event) []place {
 
 // takes are the rows that e may take at p. As in [sm.Decide] they are tried in
 // order, and one that certainly holds is the last.
-func (c *checker) takes(p place, e Event) []sm.Transition {
+func (c *checker) takes(p place, e task.Event) []sm.Transition {
 	var rows []sm.Transition
 	for _, row := range c.rows[cause{e.Event, p.state}] {
 		if !slices.Contains(row.Actors, e.Actor) {
@@ -148,7 +171,7 @@ func (c *checker) takes(p place, e Event) []sm.Transition {
 }
 
 // believed is where e, which is wrong, says that the task is now.
-func (c *checker) believed(e Event) []place {
+func (c *checker) believed(e task.Event) []place {
 	again := func(row sm.Transition) bool { return row.To == e.To && row.NextRound }
 	if slices.ContainsFunc(c.rows[cause{e.Event, e.From}], again) {
 		return anywhere(e.To, e.Round+1)
@@ -164,7 +187,7 @@ type Where struct {
 
 // Ends is where the events leave each task that they name. A task is missing if
 // the last thing that happened to it is a repair that set it aside.
-func Ends(events []Event) map[int64]Where {
+func Ends(events []task.Event) map[int64]Where {
 	c := newChecker(events)
 	for _, e := range events {
 		c.step(e)
@@ -263,7 +286,7 @@ func (p place) holds(row sm.Transition) (possible, certain bool) {
 }
 
 // why says what is wrong with e, of a task that may be at any of these places.
-func (c *checker) why(at []place, e Event) string {
+func (c *checker) why(at []place, e task.Event) string {
 	rows := slices.DeleteFunc(slices.Clone(c.rows[cause{e.Event, e.From}]), func(row sm.Transition) bool {
 		return row.To != e.To || !slices.Contains(row.Actors, e.Actor)
 	})

@@ -1,33 +1,41 @@
 package trace
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // read makes events of lines "id round from to event actor"; a dash is nothing,
 // and same is the state before.
-func read(t *testing.T, text string) []Event {
+func read(t *testing.T, text string) []task.Event {
 	t.Helper()
-	var events []Event
+	var events []task.Event
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue
 		}
-		fields := map[string]string{"by": "x"}
-		for i, name := range []string{"id", "round", "from", "to", "event", "actor"} {
-			fields[name] = strings.Trim(words[i], "-")
+		for i := range words {
+			words[i] = strings.Trim(words[i], "-")
 		}
-		if fields["to"] == "same" {
-			fields["to"] = fields["from"]
-		}
-		e, err := Parse(fmt.Sprintf("%d-0", len(events)+1), fields)
+		id, err := strconv.ParseInt(words[0], 10, 64)
 		if err != nil {
 			t.Fatal(line, err)
+		}
+		round, err := strconv.Atoi(words[1])
+		if err != nil { // of a repair
+			round = -1
+		}
+		e := task.Event{
+			Seq: int64(len(events) + 1), ID: id, Round: round, By: "x",
+			From: sm.State(words[2]), To: sm.State(words[3]), Event: sm.Event(words[4]), Actor: sm.Actor(words[5]),
+		}
+		if e.To == "same" {
+			e.To = e.From
 		}
 		events = append(events, e)
 	}
@@ -169,28 +177,16 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestProblemText(t *testing.T) {
 	t.Parallel()
-	fields := map[string]string{
-		"id": "12", "round": "3", "from": "running", "to": "executed", "event": "report", "actor": "worker", "by": "w1", "at": "1.5",
-	}
-	want := Event{ID: 12, Round: 3, From: sm.Running, To: sm.Executed, Event: sm.Report, Actor: sm.Worker, By: "w1", Seq: 44, At: 1_500_000}
-	got, err := Parse("44-0", fields)
-	if err != nil || got != want || got.String() != "#44: worker w1 report task 12: running -> executed, round 3" {
-		t.Error(got, err)
-	}
-	for field, value := range map[string]string{"id": "0", "round": "-1"} {
-		was := fields[field]
-		fields[field] = value
-		if _, err := Parse("44-0", fields); err == nil || !strings.Contains(err.Error(), "field "+field) {
-			t.Errorf("%s = %q: %v", field, value, err)
+	for want, e := range map[string]task.Event{
+		"#1: manager create task 1: nothing -> open, round 0: why": {Event: sm.Create, Actor: sm.Manager, To: sm.Open, ID: 1, Seq: 1},
+		"#44: worker w1 report task 12: running -> executed, round 3: why": {
+			ID: 12, Round: 3, From: sm.Running, To: sm.Executed, Event: sm.Report, Actor: sm.Worker, By: "w1", Seq: 44,
+		},
+	} {
+		if got := (Problem{e, "why"}).String(); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
 		}
-		fields[field] = was
-	}
-	if _, err := Parse("x", fields); err == nil || !strings.Contains(err.Error(), "field seq") {
-		t.Error(err)
-	}
-	if got := (Event{Event: sm.Create, Actor: sm.Manager, To: sm.Open, ID: 1, Seq: 1}).String(); got != "#1: manager create task 1: nothing -> open, round 0" {
-		t.Error(got)
 	}
 }

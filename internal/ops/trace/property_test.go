@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // walker moves tasks through the machine at random and records it.
@@ -15,12 +16,12 @@ type walker struct {
 
 	tasks  []sm.Task
 	now    sm.Time
-	events []Event
+	events []task.Event
 }
 
 // walk is what a few tasks have gone through until all are archived. Where
 // foreign clients take part, their steps are made and not recorded.
-func walk(t *rapid.T, foreign bool) []Event {
+func walk(t *rapid.T, foreign bool) []task.Event {
 	w := &walker{T: t}
 	limit := rapid.SampledFrom([]sm.Limit{0, 1, 3})
 	for i := range rapid.IntRange(1, 3).Draw(t, "tasks") {
@@ -71,7 +72,7 @@ func (w *walker) step(t *sm.Task, foreign bool) {
 	silent := foreign && quiet(w.T, &m, t)
 	*t = after
 	if !silent {
-		w.events = append(w.events, Event{
+		w.events = append(w.events, task.Event{
 			ID: m.ID, Round: m.Round, From: m.From, To: m.To, Event: m.Event, Actor: m.Actor, Seq: int64(w.now),
 		})
 	}
@@ -169,7 +170,7 @@ func TestCorruptionIsFound(t *testing.T) {
 // another event or actor that the table allows; a foreign client has claimed
 // what expired; a beginning, an end, a claim that no report needs or a mark that
 // nothing came of is missing.
-func possible(events []Event, i int, what string, is Event) bool {
+func possible(events []task.Event, i int, what string, is task.Event) bool {
 	was := events[i]
 	switch what {
 	case "seq":

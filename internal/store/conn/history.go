@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -182,19 +180,6 @@ func (s *Conn) OpenEpoch(ctx context.Context, waited bool) (NewEpoch, error) {
 	return NewEpoch{Epoch: r.Number(1), Lost: r.Number(3), FromID: r.Number(4), ToID: r.Number(5)}, nil
 }
 
-// PublishEvents sets how many events of tasks are kept; 0 for none. Then those
-// that are there go: with a gap behind them they would tell of steps that were never made.
-func (s *Conn) PublishEvents(ctx context.Context, most int) error {
-	err := s.Redis.HSet(ctx, s.Keys.Meta(), "events", most).Err()
-	if err == nil && most <= 0 {
-		err = s.Redis.Del(ctx, s.Keys.Events()).Err()
-	}
-	if err != nil {
-		return s.Failed("publish", err)
-	}
-	return nil
-}
-
 // Epoch is one that a server has opened, because Redis had lost changes.
 type Epoch struct {
 	Number int64
@@ -266,62 +251,6 @@ func claimEpoch(claim string) int64 {
 		return 1
 	}
 	return n
-}
-
-// EventEntry is an entry in the stream of events: its id there, "<seq>-0", and
-// its fields as they are written (id, round, from, to, event, actor, by, at).
-type EventEntry struct {
-	ID     string
-	Fields map[string]string
-}
-
-// Events returns at most n events after the one with the id given, the oldest
-// first; begin with "". Redis keeps the newest only, so the oldest may go while
-// they are read.
-func (s *Conn) Events(ctx context.Context, after string, n int) ([]EventEntry, error) {
-	start := "-"
-	if after != "" {
-		start = "(" + after
-	}
-	found, err := s.Redis.XRangeN(ctx, s.Keys.Events(), start, "+", int64(n)).Result()
-	if err != nil {
-		return nil, s.Failed("events", err)
-	}
-	entries := make([]EventEntry, len(found))
-	for i := range found {
-		entries[i] = EventEntry{ID: found[i].ID, Fields: textFields(&found[i])}
-	}
-	return entries, nil
-}
-
-func textFields(m *redis.XMessage) map[string]string {
-	fields := make(map[string]string, len(m.Values))
-	for name, value := range m.Values {
-		if text, ok := value.(string); ok {
-			fields[name] = text
-		}
-	}
-	return fields
-}
-
-// EventSpan returns the ids of the oldest and the newest event that Redis keeps;
-// empty if it keeps none.
-func (s *Conn) EventSpan(ctx context.Context) (oldest, newest string, err error) {
-	var first, last *redis.XMessageSliceCmd
-	err = s.Pipelined(ctx, "events", func(p redis.Pipeliner) {
-		first = p.XRangeN(ctx, s.Keys.Events(), "-", "+", 1)
-		last = p.XRevRangeN(ctx, s.Keys.Events(), "+", "-", 1)
-	})
-	if err != nil {
-		return "", "", err
-	}
-	for _, m := range first.Val() {
-		oldest = m.ID
-	}
-	for _, m := range last.Val() {
-		newest = m.ID
-	}
-	return oldest, newest, nil
 }
 
 // LeftOut says why ids of the epoch may mean nothing.
