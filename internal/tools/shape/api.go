@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ type exported struct {
 	at   place
 	of   string // the type, of a method or field
 	free bool   // called or read by the standard library: String, a field with a tag
+
+	method bool // of an interface
 }
 
 // place is where an identifier is declared, which is the same from source and from compiled packages.
@@ -62,7 +65,7 @@ func (h *house) export(pkg *types.Package) {
 		return p.Name()
 	}
 	add := func(line string, o types.Object, of string, free bool) {
-		h.api = append(h.api, exported{dir + ": " + line, o.Name(), placeOf(h.set, o), of, free})
+		h.api = append(h.api, exported{dir + ": " + line, o.Name(), placeOf(h.set, o), of, free, isMethod(o)})
 	}
 	for _, name := range pkg.Scope().Names() {
 		if !token.IsExported(name) {
@@ -86,6 +89,7 @@ func members(o *types.TypeName, short types.Qualifier, add func(line string, o t
 	of := o.Type().Underlying()
 	head := "type " + o.Name()
 	kind := types.TypeString(of, short)
+	embeds := ""
 	var inside []types.Object
 	switch t := of.(type) {
 	case *types.Struct:
@@ -98,12 +102,15 @@ func members(o *types.TypeName, short types.Qualifier, add func(line string, o t
 		for m := range t.ExplicitMethods() {
 			inside = append(inside, m)
 		}
+		for e := range t.EmbeddedTypes() {
+			embeds += ", all of " + types.TypeString(e, short)
+		}
 	}
 	if o.IsAlias() {
 		add(head+" = "+types.TypeString(types.Unalias(o.Type()), short), o, "", false)
 		return
 	}
-	add(head+parameters(o.Type(), short)+" "+kind, o, "", false)
+	add(head+parameters(o.Type(), short)+" "+kind+embeds, o, "", false)
 	for _, m := range inside {
 		if m.Exported() {
 			add(head+" "+kind+", "+m.Name()+text(m.Type(), short), m, o.Name(), isTagged(of, m))
@@ -136,6 +143,11 @@ func isTagged(of types.Type, field types.Object) bool {
 		}
 	}
 	return false
+}
+
+func isMethod(o types.Object) bool {
+	m, ok := o.(*types.Func)
+	return ok && m.Signature().Recv() != nil && types.IsInterface(m.Signature().Recv().Type())
 }
 
 func text(t types.Type, short types.Qualifier) string {
@@ -198,29 +210,43 @@ func (h *house) write() error {
 }
 
 // unused finds what nothing outside its package names: no other package, command, example, or test from outside. A type is in use too
-// if one of its fields or methods is, or if the declaration of something in use mentions it.
+// if one of its fields or methods is, or if the declaration of something in use mentions it. The methods of an interface are there for
+// those who implement it, and are in use with it.
 func (h *house) unused() error {
 	used, err := h.named()
 	if err != nil {
 		return err
 	}
-	inUse, words := map[string]bool{}, map[string]bool{}
-	for _, e := range h.api {
-		if used[e.at] {
+	inUse, words := map[string]bool{}, map[string]bool{} // types, by their packages, and what declarations mention
+	lives := func(e exported, from, declaration string) bool {
+		switch {
+		case used[e.at]:
+			return true
+		case e.of != "":
+			return e.method && inUse[from+": "+e.of]
+		default:
+			return strings.HasPrefix(declaration, "type ") && (inUse[from+": "+e.name] || words[e.name])
+		}
+	}
+	idle := slices.Clone(h.api)
+	for before := -1; before != len(idle); {
+		before = len(idle)
+		idle = slices.DeleteFunc(idle, func(e exported) bool {
 			from, declaration, _ := strings.Cut(e.line, ": ")
-			inUse[from+": "+e.of] = true
+			if !lives(e, from, declaration) {
+				return false
+			}
+			inUse[from+": "+cmp.Or(e.of, e.name)] = true
 			all := identifier.FindAllString(declaration, -1)
 			own := slices.Index(all, e.name)
 			for _, word := range slices.Delete(all, own, own+1) {
 				words[word] = true
 			}
-		}
+			return true
+		})
 	}
-	for _, e := range h.api {
-		from, declaration, _ := strings.Cut(e.line, ": ")
-		isType := e.of == "" && strings.HasPrefix(declaration, "type ")
-		meant := isType && (inUse[from+": "+e.name] || words[e.name])
-		if !e.free && !used[e.at] && !meant {
+	for _, e := range idle {
+		if !e.free {
 			h.idle = append(h.idle, e.line)
 		}
 	}
@@ -276,13 +302,12 @@ func names(set *token.FileSet, from types.Importer, p listed, used map[place]boo
 		files = append(files, f)
 	}
 	path, _, _ := strings.Cut(p.ImportPath, " ")
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
 	conf := types.Config{Importer: from, Error: func(error) {}}
 	_, _ = conf.Check(path, set, files, info)
-	for o := range maps.Values(info.Uses) {
-		if o.Pkg() == nil || o.Pkg().Path() == path {
-			continue
-		}
+	objects := slices.Collect(maps.Values(info.Uses))
+	objects = slices.DeleteFunc(objects, func(o types.Object) bool { return o.Pkg() == nil || o.Pkg().Path() == path })
+	for _, o := range append(objects, converted(info)...) {
 		switch generic := o.(type) {
 		case *types.Func:
 			o = generic.Origin()
@@ -292,4 +317,26 @@ func names(set *token.FileSet, from types.Importer, p listed, used map[place]boo
 		used[placeOf(set, o)] = true
 	}
 	return nil
+}
+
+// converted are the fields of the structs that become one of another package, which reads them under its own names.
+func converted(info *types.Info) (fields []types.Object) {
+	for e := range info.Types {
+		call, ok := e.(*ast.CallExpr)
+		if !ok || len(call.Args) != 1 || !info.Types[call.Fun].IsType() {
+			continue
+		}
+		to, ok := info.Types[call.Fun].Type.(*types.Named)
+		from, alsoOK := info.Types[call.Args[0]].Type.(*types.Named)
+		if !ok || !alsoOK || to.Obj().Pkg() == from.Obj().Pkg() {
+			continue
+		}
+		for _, of := range []*types.Named{to, from} {
+			s, ok := of.Underlying().(*types.Struct)
+			for i := 0; ok && i < s.NumFields(); i++ {
+				fields = append(fields, s.Field(i))
+			}
+		}
+	}
+	return fields
 }
