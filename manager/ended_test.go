@@ -17,23 +17,23 @@ import (
 
 // counted counts what is read of tasks.
 type counted struct {
-	Store
+	namespace
 
 	whole, looked, listed atomic.Int64
 }
 
 func (c *counted) TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHeader, error) {
 	c.whole.Add(int64(len(ids)))
-	return c.Store.TasksByID(ctx, ids)
+	return c.namespace.TasksByID(ctx, ids)
 }
 
 func (c *counted) Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error) {
 	c.looked.Add(int64(len(ids)))
-	return c.Store.Fields(ctx, ids, names...)
+	return c.namespace.Fields(ctx, ids, names...)
 }
 
 func (c *counted) IDs(ctx context.Context, state sm.State, offset, limit int64, reverse bool) ([]int64, error) {
-	ids, err := c.Store.IDs(ctx, state, offset, limit, reverse)
+	ids, err := c.namespace.IDs(ctx, state, offset, limit, reverse)
 	c.listed.Add(int64(len(ids)))
 	return ids, err
 }
@@ -42,7 +42,7 @@ func (c *counted) IDs(ctx context.Context, state sm.State, offset, limit int64, 
 func countedManager(t *testing.T, ns string) (*Manager, *counted) {
 	t.Helper()
 	m := newManager(t, ns)
-	c := &counted{Store: m.store}
+	c := &counted{namespace: m.store}
 	m.store = c
 	m.after = func(d time.Duration) <-chan time.Time {
 		if d == waitPoll {

@@ -15,7 +15,7 @@ import (
 
 // interrupted loses some calls to an outage, and counts the others.
 type interrupted struct {
-	Store
+	namespace
 
 	lost, calls int
 }
@@ -26,7 +26,7 @@ func (i *interrupted) Events(ctx context.Context, first int64, n int) ([]task.Ev
 		return nil, fmt.Errorf("events: %w", task.ErrUnreachable)
 	}
 	i.calls++
-	return i.Store.Events(ctx, first, n)
+	return i.namespace.Events(ctx, first, n)
 }
 
 // The events of a life come in order, each as it happens, and once, also if Redis is away for a moment.
@@ -34,7 +34,7 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns)
-	store := &interrupted{Store: m.store}
+	store := &interrupted{namespace: m.store}
 	m.store = store
 	happens := []func(){
 		func() { mustOpen(t, m, 1, spec()) },
@@ -84,7 +84,7 @@ func TestEventsAfter(t *testing.T) {
 	m := newManager(t, ns)
 	mustOpen(t, m, all, spec())
 	redistest.Shared(t).Do(t, "XADD", ns+":events", "999999-0", "id", "none")
-	store := &interrupted{Store: m.store}
+	store := &interrupted{namespace: m.store}
 	m.store = store
 	after := int64(500)
 	for e, err := range m.Events(t.Context(), after) {

@@ -205,8 +205,8 @@ func ExampleManager_Events() {
 	}
 	for e, err := range m.Events(ctx, after) {
 		if gap, missing := errors.AsType[*manager.GapError](err); missing {
-			fmt.Println("read all tasks anew:", gap)
-			continue // with what happens from now on
+			fmt.Printf("events %d to %d may be missing: read all tasks anew\n", gap.After+1, gap.Newest)
+			continue
 		}
 		if err != nil {
 			panic(err)

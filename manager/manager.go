@@ -24,7 +24,7 @@ type Manager struct {
 	// unusable is what is wrong with the name, nil normally.
 	unusable error
 	defaults config.TaskDefaults
-	store    Store
+	store    namespace
 	log      *slog.Logger
 	opt      Options
 	after    func(time.Duration) <-chan time.Time // time.After, or a test's
@@ -125,9 +125,9 @@ type Life struct {
 	// Epoch is raised where Redis has lost changes that it had acknowledged, and by a
 	// flush.
 	Epoch int64
-	// Redis names the life of the server itself: each start of it, and each failover,
+	// redis names the life of the server itself: each start of it, and each failover,
 	// begins another one. Empty where Redis does not say.
-	Redis string
+	redis string
 }
 
 // Life asks Redis in which life the data is. If that is the same before and after
@@ -137,7 +137,7 @@ type Life struct {
 // no server has opened a new epoch yet.
 func (m *Manager) Life(ctx context.Context) (Life, error) {
 	seen, err := m.store.Life(ctx)
-	return Life{Epoch: seen.Epoch, Redis: seen.Life}, err
+	return Life{Epoch: seen.Epoch, redis: seen.Life}, err
 }
 
 // Flush deletes everything in the namespace, and nothing else: all tasks, also

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -173,6 +174,62 @@ func TestStandby(t *testing.T) {
 	}})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A handler whose tasks are taken from its manager is told so by its context.
+func TestHandlingLost(t *testing.T) {
+	t.Parallel()
+	site, _ := tdftest.New(t)
+	m := manager.New(site, "test", manager.Options{Settings: manager.Settings{HandlingLease: time.Second, RoundDuration: time.Millisecond}})
+	submit(t, m, "good")
+	tdftest.Work(t, site, handlers(nil))
+	ctx, stop := context.WithCancel(t.Context())
+	var cause error
+	err := m.Run(ctx, manager.Handlers{Succeeded: func(ctx context.Context, _ *task.Task) error {
+		defer stop()
+		if _, err := manager.New(site, "another", manager.Options{}).Flush(ctx); err != nil {
+			t.Error(err)
+		}
+		wait.Closed(t, time.Minute, ctx.Done(), "the handler is not told")
+		cause = context.Cause(ctx)
+		return nil
+	}})
+	if err != nil || !errors.Is(cause, manager.ErrHandlingLost) {
+		t.Errorf("the handler was told %v; %v", cause, err)
+	}
+}
+
+// A replay is compared with what it repeats, once it has ended.
+func TestReplayFromOutside(t *testing.T) {
+	t.Parallel()
+	site, _ := tdftest.New(t)
+	m := manager.New(site, "test", manager.Options{})
+	id := submit(t, m, "good")
+	tdftest.Work(t, site, handlers(nil))
+	again, err := m.Replay(t.Context(), id, manager.LastRound, manager.ChangeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ended, want := range []manager.Verdict{manager.Unknown, manager.Same} {
+		c, err := m.CompareReplay(t.Context(), again)
+		if err != nil || c.ID != id || c.Replay != again || c.Ended != (ended == 1) || c.Output != want || c.Error != want {
+			t.Errorf("%+v, %v, want %s", c, err, want)
+		}
+		tdftest.Work(t, site, handlers(nil))
+	}
+}
+
+// Who opens many tasks sees how far it is.
+func TestSubmitAllTellsProgress(t *testing.T) {
+	t.Parallel()
+	site, _ := tdftest.New(t)
+	m := manager.New(site, "test", manager.Options{Settings: manager.Settings{BatchSize: 2}})
+	var done []int
+	specs := slices.Values(slices.Repeat([]task.Spec{{Program: "good", Class: "good"}}, 5))
+	opened, err := m.SubmitAll(t.Context(), specs, manager.WithProgress(func(n int) { done = append(done, n) }))
+	if err != nil || len(opened) != 5 || !slices.Equal(done, []int{2, 4, 5}) {
+		t.Errorf("%d opened, %v, after %v", len(opened), err, done)
 	}
 }
 

@@ -79,7 +79,7 @@ func (m *Manager) programs(ctx context.Context, workers []task.Worker) (map[int6
 
 // Failure is a task that ended in another way than succeeded.
 type Failure struct {
-	// Task is read as far as [SummaryFields] go.
+	// Task is read as [Manager.Select] does.
 	Task *task.Task
 	// Round is the last round that a worker has begun: worker, node, class and the
 	// beginning of the error, at most 1 KiB.

@@ -15,8 +15,8 @@ func (h *Handlers) check() error {
 		return ErrNoHandler
 	}
 	o := &h.Only
-	if o.Archived || len(o.Fields) > 0 || o.Newest || o.Limit != 0 || o.Page != 0 {
-		return fieldError("only", "a list", "conditions alone: Archived, Fields, Newest, Limit and Page are for looking")
+	if o.Archived || len(o.Fields) > 0 || o.Newest || o.Limit != 0 {
+		return fieldError("only", "a list", "conditions alone: Archived, Fields, Newest and Limit are for looking")
 	}
 	if !o.zero() {
 		return o.check()

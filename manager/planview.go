@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -69,9 +70,9 @@ func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
 		v.Estimate = &ahead.Estimate
 	}
 	if p.Growing > 0 {
-		v.Steps, err = m.PlanSteps(ctx, id)
+		v.Steps, err = m.planSteps(ctx, id)
 	}
-	if errors.Is(err, ErrSteps) {
+	if errors.Is(err, growth.ErrTemplate) {
 		v.Steps, err = []task.PlanStep{}, nil // the plan says so, or will
 	}
 	return v, err

@@ -45,7 +45,8 @@ type Selection struct {
 	// of the tasks that fit is that round with the beginning of the error, at most 1 KiB.
 	Match *regexp.Regexp
 
-	// Fields are hash fields to read beside SummaryFields.
+	// Fields are hash fields to read beside those of state, outcome, round, program, queue
+	// and priority.
 	Fields []string
 	// Newest lists, of each state, the tasks first that came into it last, at most
 	// Limit of a state (0: no limit). It is for looking: tasks that move meanwhile
@@ -53,14 +54,11 @@ type Selection struct {
 	// promised order, also if they are changed page by page.
 	Newest bool
 	Limit  int
-	// Page is how many tasks are read in one call, 1 to 1000; 0 for 500.
-	Page int
+	page   int // how many tasks are read in one call; 0 for defaultPage
 }
 
-// SummaryFields are the hash fields that are read of every task of a [Manager.Select].
-func SummaryFields() []string {
-	return []string{"state", "outcome", "round", "program", "queue", "priority"}
-}
+// summaryFields are the hash fields that are read of every task of a [Manager.Select].
+var summaryFields = []string{"state", "outcome", "round", "program", "queue", "priority"}
 
 // The sizes of a page of [Manager.Select].
 const (
@@ -108,6 +106,19 @@ func (m *Manager) pages(ctx context.Context, sel Selection) iter.Seq2[[]*task.Ta
 	}
 }
 
+// EachPage calls change with the ids of all tasks that a selection means, a page at a time, until it returns an error.
+func (m *Manager) EachPage(ctx context.Context, sel Selection, change func(ids []int64) error) error {
+	for found, err := range m.pages(ctx, sel) {
+		if err != nil {
+			return err
+		}
+		if err := change(idsOf(found)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // check refuses what cannot be meant.
 func (s *Selection) check() error {
 	switch {
@@ -123,9 +134,6 @@ func (s *Selection) check() error {
 	}
 	if s.Limit < 0 {
 		return fieldError("limit", strconv.Itoa(s.Limit), "a number that is not negative")
-	}
-	if s.Page < 0 || s.Page > maxPage {
-		return fieldError("page", strconv.Itoa(s.Page), fmt.Sprintf("a number from 1 to %d, or 0 for %d", maxPage, defaultPage))
 	}
 	return s.checkNames()
 }
@@ -148,7 +156,7 @@ func (s *Selection) narrow() bool {
 	return len(s.States) > 0 || s.narrowWithin()
 }
 
-// fields are those that are read beside SummaryFields.
+// fields are those that are read beside summaryFields.
 func (s *Selection) fields() []string {
 	fields := slices.Clone(s.Fields)
 	if s.Plan != 0 {
@@ -188,7 +196,7 @@ type selector struct {
 
 func (m *Manager) selector(sel *Selection, emit func([]*task.Task) bool) selector {
 	return selector{
-		m: m, sel: sel, size: cmp.Or(sel.Page, defaultPage), states: sel.states(), found: map[statemachine.State]int{},
+		m: m, sel: sel, size: cmp.Or(sel.page, defaultPage), states: sel.states(), found: map[statemachine.State]int{},
 		emit: emit, held: mostHeld,
 	}
 }

@@ -39,7 +39,7 @@ func TestSelect(t *testing.T) {
 	} {
 		for _, newest := range []bool{false, true} {
 			for _, size := range []int{0, 1, 2, 5} {
-				c.sel.Newest, c.sel.Page = newest, size
+				c.sel.Newest, c.sel.page = newest, size
 				got := idsOf(storetest.All(t, m.Select(t.Context(), c.sel)))
 				if slices.Sort(got); !slices.Equal(got, c.want) {
 					t.Errorf("case %d, newest %v, pages of %d: %v, want %v", i, newest, size, got, c.want)
@@ -62,7 +62,7 @@ func TestSelectWalks(t *testing.T) {
 		{Selection{All: true, Limit: 1}, []int64{2, 3, 4, 5, 6}},
 	} {
 		var got []int64
-		c.sel.Page = 2
+		c.sel.page = 2
 		s := m.selector(&c.sel, func(page []*task.Task) bool { got = append(got, idsOf(page)...); return true })
 		s.held = 1
 		if err := s.all(t.Context()); err != nil || !slices.Equal(got, c.want) {
@@ -80,7 +80,7 @@ func TestSelectSummary(t *testing.T) {
 	srv.Do(t, "ZADD", m.Namespace()+":archived", "1", "3")
 	srv.Do(t, "DEL", m.Namespace()+":task:7")
 	for _, sel := range []Selection{
-		{All: true, Archived: true, Fields: []string{"input"}, Page: 3}, {IDs: []IDRange{{1, 7}}, Fields: []string{"input"}, Page: 3},
+		{All: true, Archived: true, Fields: []string{"input"}, page: 3}, {IDs: []IDRange{{1, 7}}, Fields: []string{"input"}, page: 3},
 	} {
 		byID := map[int64]*task.Task{}
 		for _, s := range storetest.All(t, m.Select(t.Context(), sel)) {
@@ -131,7 +131,7 @@ func TestSelectNewest(t *testing.T) {
 		{Selection{Limit: 3, Program: "q"}, []int64{9, 8, 7}},
 		{Selection{States: []sm.State{sm.Succeeded, sm.Open}, Limit: 1}, []int64{5, 9}},
 	} {
-		c.sel.Newest, c.sel.All, c.sel.Page = true, true, 2
+		c.sel.Newest, c.sel.All, c.sel.page = true, true, 2
 		got := idsOf(storetest.All(t, m.Select(t.Context(), c.sel)))
 		if slices.Equal(got, c.want) {
 			continue
@@ -147,7 +147,7 @@ func TestSelectWhileChanging(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	mustOpen(t, m, 95, spec())
 	cancelled := 0
-	err := m.EachPage(t.Context(), Selection{States: []sm.State{sm.Open}, Page: 10}, func(ids []int64) error {
+	err := m.EachPage(t.Context(), Selection{States: []sm.State{sm.Open}, page: 10}, func(ids []int64) error {
 		changes, err := m.Cancel(t.Context(), ids, ChangeOptions{})
 		if len(ids) > 10 {
 			t.Errorf("a page of %d tasks", len(ids))
@@ -171,7 +171,7 @@ func TestSelectStops(t *testing.T) {
 	m, calls := countedManager(t, redistest.Namespace(t))
 	mustOpen(t, m, 95, spec())
 	n := 0
-	for range m.Select(t.Context(), Selection{All: true, Page: 10}) {
+	for range m.Select(t.Context(), Selection{All: true, page: 10}) {
 		if n++; n == 11 {
 			break
 		}
@@ -192,7 +192,7 @@ func TestSelectRefuses(t *testing.T) {
 		{"all", Selection{}}, {"all", Selection{Archived: true}}, {"all", Selection{All: true, IDs: []IDRange{{1, 2}}}},
 		{"ids", Selection{IDs: []IDRange{{0, 2}}}}, {"ids", Selection{IDs: []IDRange{{3, 2}}}},
 		{"states", Selection{States: []sm.State{"opn"}}}, {"outcomes", Selection{Outcomes: []sm.State{sm.Open}}},
-		{"limit", Selection{All: true, Limit: -1}}, {"page", Selection{All: true, Page: -1}}, {"page", Selection{All: true, Page: 1001}},
+		{"limit", Selection{All: true, Limit: -1}},
 	} {
 		n := 0
 		for found, err := range m.Select(t.Context(), c.sel) {

@@ -14,9 +14,6 @@ const LineItem = growth.Item
 // MaxLines is how many lines a [LaterStep] may be repeated for.
 const MaxLines = growth.MaxLines
 
-// ErrSteps means that the steps of a plan that are opened later cannot be read, because of damage or of a newer release.
-var ErrSteps = growth.ErrTemplate
-
 // LaterStep is a step of a plan that servers open once the plan runs: one that is repeated for the lines of a result, or
 // one that needs such a step.
 type LaterStep struct {
@@ -87,9 +84,9 @@ func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Def
 	return d, err
 }
 
-// PlanSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error may match
-// [task.ErrNoPlan] or [ErrSteps].
-func (m *Manager) PlanSteps(ctx context.Context, id int64) ([]task.PlanStep, error) {
+// planSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error matches
+// growth.ErrTemplate if they cannot be read, because of damage or of a newer release.
+func (m *Manager) planSteps(ctx context.Context, id int64) ([]task.PlanStep, error) {
 	v, err := retryUntilAvailable(ctx, m, func() (*growth.View, error) { return growth.Read(ctx, m.store, id) })
 	if err != nil {
 		return nil, fmt.Errorf("plan %d: %w", id, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Store is the namespace as a manager needs it, noun by noun; the store in Redis is one.
-type Store interface {
+// namespace is a namespace as a manager needs it, noun by noun; the store in Redis is one.
+type namespace interface {
 	connected
 	reading
 	following
@@ -29,7 +29,7 @@ type Store interface {
 	explaining
 }
 
-var _ Store = (*store.Store)(nil)
+var _ namespace = (*store.Store)(nil)
 
 type connected interface {
 	Check(ctx context.Context) (conn.ServerInfo, error)

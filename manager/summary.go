@@ -9,10 +9,10 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// summaries reads tasks, as far as [SummaryFields] and others go. The state is that of the set that lists the tasks, if the
+// summaries reads tasks, as far as summaryFields and others go. The state is that of the set that lists the tasks, if the
 // ids come from there: also where a record is spoilt or another client's.
 func (m *Manager) summaries(ctx context.Context, state statemachine.State, ids []int64, others ...string) ([]*task.Task, error) {
-	found, err := m.store.Fields(ctx, ids, slices.Concat(SummaryFields(), others)...)
+	found, err := m.store.Fields(ctx, ids, slices.Concat(summaryFields, others)...)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,9 @@ const (
 	skippedField  = "skipped"
 )
 
+// NewestTask is the id of the task that was opened last; 0 if none was.
+func (m *Manager) NewestTask(ctx context.Context) (int64, error) { return m.store.NewestID(ctx) }
+
 // Task returns a task with all its rounds. The error matches [task.ErrNoTask] if there
 // is none with that id, and [task.ErrPurged] too if it has left Redis. A damaged task
 // comes without an error, and with its Err set.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -74,7 +75,7 @@ type laterStep struct {
 	lines string
 	most  int
 	needs []need
-	// tasks are those of the step, without what they need. With lines it is one, in which growth.Item stands for the line.
+	// tasks are those of the step, without what they need. With lines it is one, in which manager.LineItem stands for the line.
 	tasks []planTask
 }
 
@@ -121,7 +122,7 @@ func (t *planTask) MarshalJSON() ([]byte, error) {
 // object is the task without its needs.
 func (t *planTask) object() map[string]any {
 	object := map[string]any{"step": t.step, "args": t.args}
-	if t.item != "" && t.item != growth.Item {
+	if t.item != "" && t.item != manager.LineItem {
 		object["item"] = t.item
 	}
 	for i := range t.fields {
@@ -266,7 +267,7 @@ func (e *expansion) items(s *step, field string) ([]string, bool) {
 	case s.foreach == nil:
 		return []string{""}, true
 	case s.forLines():
-		return []string{growth.Item}, true
+		return []string{manager.LineItem}, true
 	case s.foreach.param == "":
 		return e.filled(s, field)
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -285,7 +285,7 @@ const (
 
 // lines reads {lines: step, most: 100}.
 func (r *reader) lines(field string, v *node, f *foreach) {
-	f.most = growth.MaxLines
+	f.most = manager.MaxLines
 	for _, item := range v.pairs {
 		switch item.key {
 		case linesField:
@@ -295,8 +295,8 @@ func (r *reader) lines(field string, v *node, f *foreach) {
 		case mostField:
 			word := item.value.single(field+"."+mostField, r.problems)
 			n, err := strconv.Atoi(word)
-			if err != nil || n < 1 || n > growth.MaxLines {
-				r.add(item.line, field+"."+mostField, "%q is not a number of lines; write one from 1 to %d", word, growth.MaxLines)
+			if err != nil || n < 1 || n > manager.MaxLines {
+				r.add(item.line, field+"."+mostField, "%q is not a number of lines; write one from 1 to %d", word, manager.MaxLines)
 			}
 			f.most = n
 		default:

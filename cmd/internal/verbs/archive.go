@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/archive"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/cold"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -98,12 +99,12 @@ func (a *app) configured() bool {
 
 // noLast is the answer to the word last, which an archive does not know.
 func noLast() (int64, error) {
-	return 0, cli.Usagef("tasks %q: only Redis knows which task was opened last; name tasks of an archive by their ids", manager.LastTask)
+	return 0, cli.Usagef("tasks %q: only Redis knows which task was opened last; name tasks of an archive by their ids", bulk.LastTask)
 }
 
 // findTask reads the task that the only argument names from an archive.
 func (s *session) findTask(ctx context.Context, r *cold.Archive) (*task.Task, error) {
-	id, err := manager.ParseID(s.args[0], noLast)
+	id, err := bulk.ParseID(s.args[0], noLast)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -18,9 +19,9 @@ import (
 // page is how many tasks are read in one go: those of a [manager.Selection] and those of an archive.
 const page = 500
 
-// bulk is a verb that changes all tasks that are meant, a page at a time, and
+// bulkVerb is a verb that changes all tasks that are meant, a page at a time, and
 // counts what became of them.
-type bulk struct {
+type bulkVerb struct {
 	choice choice
 	// states are those of the tasks that the verb can change: what is looked
 	// through where tasks are not named by their ids. outcomes are the same for
@@ -35,7 +36,7 @@ type bulk struct {
 	effects []effect
 	// change does it to a page of tasks and tells the tally. It may have changed
 	// some of them also with an error.
-	change func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error
+	change func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error
 	// remedy is what to do instead about a task that the verb cannot change.
 	remedy func(before statemachine.State) string
 
@@ -47,7 +48,7 @@ type bulk struct {
 type effect struct{ name, done, would string }
 
 // command makes the command of the verb with the flags all have.
-func (b *bulk) command(a *app, verb, short, long, example string) *cobra.Command {
+func (b *bulkVerb) command(a *app, verb, short, long, example string) *cobra.Command {
 	cmd := withJSON(withDryRun(&cobra.Command{
 		Use: verb + " [TASKS]", Short: short, Long: long + "\n\n" + selectorHelp + "\n\n" +
 			"It ends with 1 if a task named by its id could not be changed, or does not exist.",
@@ -61,12 +62,12 @@ func (b *bulk) command(a *app, verb, short, long, example string) *cobra.Command
 	return cmd
 }
 
-func (b *bulk) do(ctx context.Context, s *session) error {
+func (b *bulkVerb) do(ctx context.Context, s *session) error {
 	sel, err := b.selection(ctx, s)
 	if err != nil {
 		return err
 	}
-	t := &manager.Tally{}
+	t := &bulk.Tally{}
 	err = s.manager.EachPage(ctx, sel, func(ids []int64) error { return b.change(ctx, s, ids, t) })
 	if err == nil && t.Empty() {
 		err = b.choice.nothing(ctx, s)
@@ -78,7 +79,7 @@ func (b *bulk) do(ctx context.Context, s *session) error {
 }
 
 // selection is which tasks to look at.
-func (b *bulk) selection(ctx context.Context, s *session) (manager.Selection, error) {
+func (b *bulkVerb) selection(ctx context.Context, s *session) (manager.Selection, error) {
 	sel, err := b.choice.selection(ctx, s)
 	if err != nil {
 		return sel, err
@@ -98,7 +99,7 @@ func (b *bulk) selection(ctx context.Context, s *session) (manager.Selection, er
 }
 
 // unsure is the answer to all without --yes.
-func (b *bulk) unsure(ctx context.Context, s *session) error {
+func (b *bulkVerb) unsure(ctx context.Context, s *session) error {
 	counts, err := s.manager.Count(ctx)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ const (
 
 // report says what became of the tasks and makes the exit code. named says that
 // they were named by their ids; broken is what ended the work in the middle.
-func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named bool, broken error) error {
+func (b *bulkVerb) report(ctx context.Context, s *session, t *bulk.Tally, named bool, broken error) error {
 	if broken != nil {
 		broken = s.finish(cli.OrSignal(ctx, broken))
 	}
@@ -137,7 +138,7 @@ func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named b
 	return b.end(t, named, broken, broken)
 }
 
-func (b *bulk) end(t *manager.Tally, named bool, broken, err error) error {
+func (b *bulkVerb) end(t *bulk.Tally, named bool, broken, err error) error {
 	if broken == nil && named && len(t.Refused)+len(t.Missing) > 0 {
 		return cli.Exit(cli.ExitTaskFailed)
 	}
@@ -145,7 +146,7 @@ func (b *bulk) end(t *manager.Tally, named bool, broken, err error) error {
 }
 
 // summary counts: "cancelled 812, 3 were finished already (unchanged)".
-func (b *bulk) summary(s *session, t *manager.Tally) string {
+func (b *bulkVerb) summary(s *session, t *bulk.Tally) string {
 	var parts []string
 	for _, e := range b.effects {
 		if n := len(t.Done[e.name]); n > 0 {
@@ -168,7 +169,7 @@ func (b *bulk) summary(s *session, t *manager.Tally) string {
 
 // namedText names the tasks that were opened, if any were, and in a dry run those
 // that would be changed.
-func namedText(tasks []manager.Affected, dryRun bool) string {
+func namedText(tasks []bulk.Affected, dryRun bool) string {
 	var opened []int64
 	changed := make([]int64, 0, len(tasks))
 	for _, one := range tasks {
@@ -188,7 +189,7 @@ func namedText(tasks []manager.Affected, dryRun bool) string {
 }
 
 // unchangedTexts counts refused tasks by why they were.
-func unchangedTexts(refused []manager.Refusal) []string {
+func unchangedTexts(refused []bulk.Refusal) []string {
 	finished, damaged := 0, 0
 	others := map[statemachine.State]int{}
 	for i := range refused {
@@ -216,7 +217,7 @@ func unchangedTexts(refused []manager.Refusal) []string {
 }
 
 // refusals tells the first refused tasks one by one.
-func (b *bulk) refusals(t *manager.Tally) string {
+func (b *bulkVerb) refusals(t *bulk.Tally) string {
 	var text strings.Builder
 	for i := range t.Refused[:min(len(t.Refused), refusalsShown)] {
 		fmt.Fprintln(&text, cli.Safe(b.refusal(&t.Refused[i])))
@@ -230,7 +231,7 @@ func (b *bulk) refusals(t *manager.Tally) string {
 	return text.String()
 }
 
-func (b *bulk) refusal(r *manager.Refusal) string {
+func (b *bulkVerb) refusal(r *bulk.Refusal) string {
 	if errors.Is(r.Err, task.ErrPurged) {
 		return r.Err.Error() // it names the task
 	}
@@ -247,18 +248,18 @@ func (b *bulk) refusal(r *manager.Refusal) string {
 // bulkReport is the JSON form: a list of ids for each effect that the verb has, or of
 // the old and the new id where tasks were opened.
 type bulkReport struct {
-	DryRun    bool               `json:"dry_run"`
-	Cancelled []int64            `json:"cancelled,omitzero"`
-	Asked     []int64            `json:"asked,omitzero"`
-	Reported  []int64            `json:"reported,omitzero"`
-	Ended     []int64            `json:"terminated,omitzero"`
-	Held      []int64            `json:"held,omitzero"`
-	Released  []int64            `json:"released,omitzero"`
-	Opened    []manager.Affected `json:"opened,omitzero"`
-	Existing  []manager.Affected `json:"existing,omitzero"`
-	Unchanged []int64            `json:"unchanged"`
-	NotFound  []int64            `json:"not_found"`
-	Reasons   []refusedTask      `json:"reasons"`
+	DryRun    bool            `json:"dry_run"`
+	Cancelled []int64         `json:"cancelled,omitzero"`
+	Asked     []int64         `json:"asked,omitzero"`
+	Reported  []int64         `json:"reported,omitzero"`
+	Ended     []int64         `json:"terminated,omitzero"`
+	Held      []int64         `json:"held,omitzero"`
+	Released  []int64         `json:"released,omitzero"`
+	Opened    []bulk.Affected `json:"opened,omitzero"`
+	Existing  []bulk.Affected `json:"existing,omitzero"`
+	Unchanged []int64         `json:"unchanged"`
+	NotFound  []int64         `json:"not_found"`
+	Reasons   []refusedTask   `json:"reasons"`
 	// Error and Code are of a report in the middle.
 	Error string `json:"error,omitempty"`
 	Code  int    `json:"code,omitempty"`
@@ -271,13 +272,13 @@ type refusedTask struct {
 	Reason string             `json:"reason"`
 }
 
-func (b *bulk) object(s *session, t *manager.Tally, broken error) *bulkReport {
+func (b *bulkVerb) object(s *session, t *bulk.Tally, broken error) *bulkReport {
 	report := &bulkReport{DryRun: s.dryRun, Unchanged: []int64{}, NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
 	changed := map[string]*[]int64{
 		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
 		"held": &report.Held, "released": &report.Released,
 	}
-	opened := map[string]*[]manager.Affected{openedField: &report.Opened, "existing": &report.Existing}
+	opened := map[string]*[]bulk.Affected{openedField: &report.Opened, "existing": &report.Existing}
 	for _, e := range b.effects {
 		done := jsonList(t.Done[e.name])
 		if list := opened[e.name]; list != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -151,8 +152,8 @@ func TestBulkInTheMiddle(t *testing.T) {
 		ctx, send := signalled(syscall.SIGINT)
 		root := &cobra.Command{Use: "tdf-manager"}
 		a := &app{file: b.file, program: Manager, flags: cli.AddDaemonFlags(root, root.PersistentFlags())}
-		v := &bulk{states: []statemachine.State{statemachine.Open}, effects: []effect{{"held", "held %d", ""}}}
-		v.change = func(ctx context.Context, s *session, ids []int64, done *manager.Tally) error {
+		v := &bulkVerb{states: []statemachine.State{statemachine.Open}, effects: []effect{{"held", "held %d", ""}}}
+		v.change = func(ctx context.Context, s *session, ids []int64, done *bulk.Tally) error {
 			changes, err := s.manager.Hold(ctx, ids, manager.ChangeOptions{})
 			done.AddChanges(changes, func(*manager.Change) string { return "held" })
 			send() // after the first page

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -25,12 +26,12 @@ var cancelEffects = []effect{
 }
 
 func (a *app) cancel() *cobra.Command {
-	b := &bulk{
+	b := &bulkVerb{
 		states:  []statemachine.State{statemachine.Blocked, statemachine.Open, statemachine.Running, statemachine.Executed},
 		careful: true, effects: cancelEffects,
 		remedy: func(statemachine.State) string { return "it is over; nothing is left to cancel" },
 	}
-	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+	b.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
 		changes, err := s.manager.Cancel(ctx, ids, s.change())
 		t.AddChanges(changes, cancelEffect)
 		return err
@@ -57,12 +58,12 @@ func cancelEffect(c *manager.Change) string {
 }
 
 func (a *app) hold() *cobra.Command {
-	b := &bulk{
+	b := &bulkVerb{
 		states:  []statemachine.State{statemachine.Open},
 		effects: []effect{{"held", "held %d", "would hold %d"}},
 		remedy:  holdRemedy,
 	}
-	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+	b.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
 		changes, err := s.manager.Hold(ctx, ids, s.change())
 		t.AddChanges(changes, func(*manager.Change) string { return "held" })
 		return err
@@ -86,12 +87,12 @@ func holdRemedy(before statemachine.State) string {
 }
 
 func (a *app) release() *cobra.Command {
-	b := &bulk{
+	b := &bulkVerb{
 		states:  []statemachine.State{statemachine.Blocked},
 		effects: []effect{{"released", "released %d", "would release %d"}},
 		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
 	}
-	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+	b.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
 		changes, err := s.manager.Unhold(ctx, ids, s.change())
 		t.AddChanges(changes, func(*manager.Change) string { return "released" })
 		return err
@@ -103,7 +104,7 @@ func (a *app) release() *cobra.Command {
 
 // retrying is the verb retry with its flags.
 type retrying struct {
-	bulk
+	bulkVerb
 
 	failed, again bool
 	endBefore     string
@@ -120,7 +121,7 @@ var retryEffects = []effect{
 var failedOutcomes = []statemachine.State{statemachine.Failed, statemachine.TimedOut, statemachine.Orphaned}
 
 func (a *app) retry() *cobra.Command {
-	r := &retrying{bulk: bulk{
+	r := &retrying{bulkVerb: bulkVerb{
 		outcomes: statemachine.Outcomes(), careful: true, effects: retryEffects,
 		remedy: func(statemachine.State) string { return "it has not ended; only ended tasks can be opened again" },
 	}}
@@ -164,10 +165,10 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 		}
 		r.opts.EndBefore = end
 	}
-	return r.bulk.do(ctx, s)
+	return r.bulkVerb.do(ctx, s)
 }
 
-func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
 	done, err := s.manager.Retry(ctx, ids, r.opts)
 	for i := range done {
 		if denied(done[i].Err) { // then so are all
@@ -183,7 +184,7 @@ const selectorHelp = "Name tasks as 7, 3-9, 1,3,5-8, last (the one opened last) 
 	"--match select among them, or, without names, among all tasks."
 
 // choice is what words and flags say about which tasks are meant.
-type choice struct{ manager.Filter }
+type choice struct{ bulk.Filter }
 
 func (c *choice) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -195,7 +196,7 @@ func (c *choice) flags(cmd *cobra.Command) {
 
 // selection puts words and flags together.
 func (c *choice) selection(ctx context.Context, s *session) (manager.Selection, error) {
-	return c.read(s, c.Selection, s.manager.Newest(ctx))
+	return c.read(s, c.Selection, bulk.Newest(ctx, s.manager))
 }
 
 // archived is selection of tasks of an archive. newest says what the word last means.
@@ -213,7 +214,7 @@ func (c *choice) read(
 	}
 	c.Tasks = s.args
 	sel, err := parse(newest)
-	if wrong, ok := errors.AsType[*manager.FilterError](err); ok && s.cmd.Flags().Lookup(wrong.Field) != nil {
+	if wrong, ok := errors.AsType[*bulk.FilterError](err); ok && s.cmd.Flags().Lookup(wrong.Field) != nil {
 		err = cli.Usagef("--%w", err)
 	}
 	return sel, err

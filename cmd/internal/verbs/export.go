@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/archive"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -76,7 +77,7 @@ func (e *export) do(ctx context.Context, s *session) error {
 
 // selection is which of the archived tasks are meant.
 func (e *export) selection(ctx context.Context, s *session) (manager.Selection, error) {
-	sel, err := e.choice.archived(s, s.manager.Newest(ctx))
+	sel, err := e.choice.archived(s, bulk.Newest(ctx, s.manager))
 	sel.All, sel.Fields = sel.IDs == nil, []string{"rev"}
 	if sel.IDs == nil || e.choice.Narrow() {
 		sel.States = []statemachine.State{statemachine.Archived} // else those that are not there are told of

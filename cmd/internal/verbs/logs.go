@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -115,7 +116,7 @@ const droppedText = "what round %d of task %d wrote is kept no longer (keep_roun
 
 // follow writes what the program writes, while it writes it.
 func (o *output) follow(ctx context.Context, s *session) error {
-	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	id, err := bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager))
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (a *app) history() *cobra.Command {
 			"back to its creation.",
 		Example: "  tdf-manager history 7\n  tdf-manager history last --json",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
-			id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+			id, err := bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager))
 			if err != nil {
 				return err
 			}

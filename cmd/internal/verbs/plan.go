@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -34,7 +35,7 @@ func (a *app) plan() *cobra.Command {
 
 // planID reads the id of a plan, and last for the one that was made last.
 func (s *session) planID(ctx context.Context, text string) (int64, error) {
-	if text == manager.LastTask {
+	if text == bulk.LastTask {
 		for p, err := range s.manager.Plans(ctx) {
 			return p.ID, err
 		}

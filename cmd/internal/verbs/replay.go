@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -51,7 +52,7 @@ func (r *replaying) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	id, err := bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager))
 	if err != nil {
 		return err
 	}

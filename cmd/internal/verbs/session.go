@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
@@ -169,7 +170,7 @@ func (s *session) warn(format string, args ...any) { s.note(s.program+": "+forma
 func withExitCode(err error) error {
 	var coded cli.Coded
 	var field *statemachine.FieldError
-	var filter *manager.FilterError
+	var filter *bulk.FilterError
 	switch {
 	case err == nil, errors.As(err, &coded):
 		return err

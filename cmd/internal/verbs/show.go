@@ -15,8 +15,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/cold"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -62,7 +62,7 @@ func liveOrCold(dirs *[]string, live, cold runFunc) runFunc {
 
 // readTask reads the task that the only argument names.
 func (s *session) readTask(ctx context.Context) (*task.Task, error) {
-	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	id, err := bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager))
 	if err != nil {
 		return nil, err
 	}

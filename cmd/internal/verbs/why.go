@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -51,7 +52,7 @@ func (s *session) explain(ctx context.Context, queue string) (found explained, e
 		found.Queue = queue
 		reasons, err = s.manager.WhyQueue(ctx, queue)
 		err = s.unknownQueue(ctx, queue, err)
-	} else if found.ID, err = manager.ParseID(s.args[0], s.manager.Newest(ctx)); err == nil {
+	} else if found.ID, err = bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager)); err == nil {
 		reasons, err = s.manager.Why(ctx, found.ID)
 	}
 	found.Blocked, found.Reasons = reasons.Blocked(), jsonList(reasons)

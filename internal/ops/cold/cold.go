@@ -37,7 +37,7 @@ func (a *Archive) Find(ctx context.Context, id int64) ([]*task.Task, error) {
 	return all, err
 }
 
-// Select reads the tasks that are meant; see [manager.Filter.Archived]. With Limit and Newest they are those that were archived last, that
+// Select reads the tasks that are meant; see [bulk.Filter.Archived]. With Limit and Newest they are those that were archived last, that
 // one first; else they come in the order of the archive, and none is held.
 func (a *Archive) Select(ctx context.Context, sel manager.Selection) iter.Seq2[*task.Task, error] {
 	return func(yield func(*task.Task, error) bool) {

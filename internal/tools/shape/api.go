@@ -31,7 +31,7 @@ type exported struct {
 	of   string // the type, of a method or field
 	free bool   // called or read by the standard library: String, a field with a tag
 
-	method bool // of an interface
+	inside bool // of its type: a method of an interface, an embedded field
 }
 
 // place is where an identifier is declared, which is the same from source and from compiled packages.
@@ -65,7 +65,7 @@ func (h *house) export(pkg *types.Package) {
 		return p.Name()
 	}
 	add := func(line string, o types.Object, of string, free bool) {
-		h.api = append(h.api, exported{dir + ": " + line, o.Name(), placeOf(h.set, o), of, free, isMethod(o)})
+		h.api = append(h.api, exported{dir + ": " + line, o.Name(), placeOf(h.set, o), of, free, isInside(o)})
 	}
 	for _, name := range pkg.Scope().Names() {
 		if !token.IsExported(name) {
@@ -145,9 +145,15 @@ func isTagged(of types.Type, field types.Object) bool {
 	return false
 }
 
-func isMethod(o types.Object) bool {
-	m, ok := o.(*types.Func)
-	return ok && m.Signature().Recv() != nil && types.IsInterface(m.Signature().Recv().Type())
+// isInside reports whether an identifier comes with its type: nobody has to name it.
+func isInside(o types.Object) bool {
+	switch o := o.(type) {
+	case *types.Var:
+		return o.Embedded()
+	case *types.Func:
+		return o.Signature().Recv() != nil && types.IsInterface(o.Signature().Recv().Type())
+	}
+	return false
 }
 
 func text(t types.Type, short types.Qualifier) string {
@@ -210,8 +216,8 @@ func (h *house) write() error {
 }
 
 // unused finds what nothing outside its package names: no other package, command, example, or test from outside. A type is in use too
-// if one of its fields or methods is, or if the declaration of something in use mentions it. The methods of an interface are there for
-// those who implement it, and are in use with it.
+// if one of its fields or methods is, or if the declaration of something in use mentions it. The methods of an interface and what a struct
+// embeds are in use with it.
 func (h *house) unused() error {
 	used, err := h.named()
 	if err != nil {
@@ -223,7 +229,7 @@ func (h *house) unused() error {
 		case used[e.at]:
 			return true
 		case e.of != "":
-			return e.method && inUse[from+": "+e.of]
+			return e.inside && inUse[from+": "+e.of]
 		default:
 			return strings.HasPrefix(declaration, "type ") && (inUse[from+": "+e.name] || words[e.name])
 		}

@@ -1,4 +1,6 @@
-package manager
+// Package bulk is for verbs that change many tasks: it reads which ones a person means,
+// and counts what became of them.
+package bulk
 
 import (
 	"cmp"
@@ -10,11 +12,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
-// Filter is a [Selection] as a person writes it: the words and flags of a command,
+// Filter is a [manager.Selection] as a person writes it: the words and flags of a command,
 // or the query of an address. A task fits if it fits all of it.
 type Filter struct {
 	// Tasks are ids and words: 7, 3-9, 1,3,5-8, last (the task opened last) or all.
@@ -24,11 +27,10 @@ type Filter struct {
 	Queue, Program, Match string
 }
 
-// The words that stand for tasks.
-const (
-	AllTasks = "all"
-	LastTask = "last"
-)
+// LastTask is the word for the task opened last.
+const LastTask = "last"
+
+const allTasks = "all"
 
 // mostSelected bounds what a slip such as 1-999999999999 can ask for.
 const mostSelected = 10_000_000
@@ -48,11 +50,11 @@ func (f *Filter) Narrow() bool {
 	return len(f.States) > 0 || f.Queue != "" || f.Program != "" || f.Match != ""
 }
 
-// Selection reads the filter. newest finds the task that last means; see [Manager.Newest].
+// manager.Selection reads the filter. newest finds the task that last means; see [Newest].
 // Conditions alone mean all tasks that fit; without any nothing is chosen: neither IDs nor All.
 // The error is a [FilterError], or that of newest.
-func (f *Filter) Selection(newest func() (int64, error)) (Selection, error) {
-	sel := Selection{Queue: f.Queue, Program: f.Program}
+func (f *Filter) Selection(newest func() (int64, error)) (manager.Selection, error) {
+	sel := manager.Selection{Queue: f.Queue, Program: f.Program}
 	for _, name := range f.States {
 		state := statemachine.State(name)
 		if !state.Valid() {
@@ -74,7 +76,7 @@ func (f *Filter) Selection(newest func() (int64, error)) (Selection, error) {
 }
 
 // Archived is [Filter.Selection] of tasks of an archive. All of them are archived, so states say how they ended.
-func (f *Filter) Archived(newest func() (int64, error)) (Selection, error) {
+func (f *Filter) Archived(newest func() (int64, error)) (manager.Selection, error) {
 	sel, err := f.Selection(newest)
 	if err != nil {
 		return sel, err
@@ -102,20 +104,20 @@ func stateNames() string {
 
 // parseTasks reads ids and words. The ranges are sorted and do not overlap; no words
 // mean no task, rather than all.
-func parseTasks(words []string, newest func() (int64, error)) (list []IDRange, all bool, err error) {
+func parseTasks(words []string, newest func() (int64, error)) (list []manager.IDRange, all bool, err error) {
 	if len(words) == 0 {
 		return nil, false, nil
 	}
 	text := strings.Join(words, ",")
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
-		if part == AllTasks {
-			if text != AllTasks {
+		if part == allTasks {
+			if text != allTasks {
 				return nil, false, badTasks(part, "all stands alone")
 			}
 			return nil, true, nil
 		}
-		var r IDRange
+		var r manager.IDRange
 		if part == LastTask {
 			r.First, err = newest()
 			r.Last = r.First
@@ -134,7 +136,7 @@ func parseTasks(words []string, newest func() (int64, error)) (list []IDRange, a
 	return list, false, nil
 }
 
-func parseRange(part string) (IDRange, error) {
+func parseRange(part string) (manager.IDRange, error) {
 	from, to, ranged := strings.Cut(part, "-")
 	if !ranged {
 		to = from
@@ -142,15 +144,15 @@ func parseRange(part string) (IDRange, error) {
 	first, err1 := strconv.ParseInt(from, 10, 64)
 	last, err2 := strconv.ParseInt(to, 10, 64)
 	if err1 != nil || err2 != nil || first < 1 || last < first {
-		return IDRange{}, badTasks(part, "write task ids such as 7, 3-9 or 1,3,5-8, last, or all")
+		return manager.IDRange{}, badTasks(part, "write task ids such as 7, 3-9 or 1,3,5-8, last, or all")
 	}
-	return IDRange{First: first, Last: last}, nil
+	return manager.IDRange{First: first, Last: last}, nil
 }
 
 // merge sorts ranges and joins those that overlap, so that no task comes twice.
-func merge(list []IDRange) []IDRange {
-	slices.SortFunc(list, func(a, b IDRange) int { return cmp.Compare(a.First, b.First) })
-	var merged []IDRange
+func merge(list []manager.IDRange) []manager.IDRange {
+	slices.SortFunc(list, func(a, b manager.IDRange) int { return cmp.Compare(a.First, b.First) })
+	var merged []manager.IDRange
 	for _, r := range list {
 		if n := len(merged); n > 0 && r.First <= merged[n-1].Last {
 			merged[n-1].Last = max(merged[n-1].Last, r.Last)
@@ -162,7 +164,7 @@ func merge(list []IDRange) []IDRange {
 }
 
 // count is the number of ids, at most one more than mostSelected.
-func count(list []IDRange) int64 {
+func count(list []manager.IDRange) int64 {
 	n := int64(0)
 	for _, r := range list {
 		if n += min(r.Last-r.First, mostSelected) + 1; n > mostSelected {
@@ -185,27 +187,14 @@ func ParseID(text string, newest func() (int64, error)) (int64, error) {
 }
 
 // Newest makes the function that finds the task opened last, for [Filter.Selection] and [ParseID].
-func (m *Manager) Newest(ctx context.Context) func() (int64, error) {
+func Newest(ctx context.Context, m *manager.Manager) func() (int64, error) {
 	return func() (int64, error) {
-		id, err := m.store.NewestID(ctx)
+		id, err := m.NewestTask(ctx)
 		if err == nil && id == 0 {
 			err = badTasks(LastTask, "no task has been opened yet")
 		}
 		return id, err
 	}
-}
-
-// EachPage calls change with the ids of all tasks that a selection means, a page at a time, until it returns an error.
-func (m *Manager) EachPage(ctx context.Context, sel Selection, change func(ids []int64) error) error {
-	for found, err := range m.pages(ctx, sel) {
-		if err != nil {
-			return err
-		}
-		if err := change(idsOf(found)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Tally is what became of many tasks.
@@ -230,16 +219,16 @@ type Refusal struct {
 	Err   error
 }
 
-// AddChanges counts what [Manager.Cancel], [Manager.Hold] or [Manager.Unhold] has answered. effect names what was done.
-func (t *Tally) AddChanges(changes []Change, effect func(*Change) string) {
+// AddChanges counts what [manager.Manager.Cancel], Hold or Unhold has answered. effect names what was done.
+func (t *Tally) AddChanges(changes []manager.Change, effect func(*manager.Change) string) {
 	for i := range changes {
 		c := &changes[i]
 		t.add(c.Err, effect(c), Affected{ID: c.ID}, c.Before)
 	}
 }
 
-// AddRetried counts what [Manager.Retry] has answered: "opened" are new tasks, "existing" were opened before.
-func (t *Tally) AddRetried(retried []Retried) {
+// AddRetried counts what [manager.Manager.Retry] has answered: "opened" are new tasks, "existing" were opened before.
+func (t *Tally) AddRetried(retried []manager.Retried) {
 	for i := range retried {
 		r := &retried[i]
 		t.add(r.Err, map[bool]string{false: "opened", true: "existing"}[r.Existing], Affected{ID: r.ID, New: r.New}, r.Ended)

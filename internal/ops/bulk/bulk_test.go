@@ -1,4 +1,4 @@
-package manager
+package bulk
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -61,11 +62,11 @@ func TestFilterRefuses(t *testing.T) {
 func TestTally(t *testing.T) {
 	t.Parallel()
 	var tally Tally
-	tally.AddChanges([]Change{
+	tally.AddChanges([]manager.Change{
 		{ID: 1, Before: statemachine.Open, After: statemachine.Cancelled}, {ID: 2, Err: task.ErrNoTask},
 		{ID: 3, Before: statemachine.Failed, Err: &statemachine.TransitionError{}}, {ID: 4, Err: task.ErrPurged},
-	}, func(c *Change) string { return string(c.After) })
-	tally.AddRetried([]Retried{{ID: 5, New: 7}, {ID: 6, New: 8, Existing: true}})
+	}, func(c *manager.Change) string { return string(c.After) })
+	tally.AddRetried([]manager.Retried{{ID: 5, New: 7}, {ID: 6, New: 8, Existing: true}})
 	if len(tally.Done["cancelled"]) != 1 || tally.Done["opened"][0].New != 7 || tally.Done["existing"][0].New != 8 {
 		t.Errorf("done %+v", tally.Done)
 	}
