@@ -62,6 +62,35 @@ func TestDo(t *testing.T) {
 	}
 }
 
+// Functions of all numbers of arguments are called alone, and refuse what cannot travel.
+func TestDoOfSomeArguments(t *testing.T) {
+	t.Parallel()
+	none := fn.New0("none", func(context.Context) (string, error) { return "", nil })
+	two := fn.New2("two", func(_ context.Context, a string, b any) (string, error) { return fmt.Sprint(a, b), nil })
+	three := fn.New3("three", func(_ context.Context, a, b string, c any) (string, error) { return fmt.Sprint(a, b, c), nil })
+	m := newSite(t, t.TempDir(), none, two, three)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for want, do := range map[string]func() (string, error){
+		"":    func() (string, error) { return none.Do(ctx, m) },
+		"ab":  func() (string, error) { return two.Do(ctx, m, "a", "b") },
+		"abc": func() (string, error) { return three.Do(ctx, m, "a", "b", "c") },
+	} {
+		if got, err := do(); got != want || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	for last, do := range map[int]func(any) (string, error){
+		2: func(v any) (string, error) { return two.Do(ctx, m, "a", v) },
+		3: func(v any) (string, error) { return three.Do(ctx, m, "a", "b", v) },
+	} {
+		var wrong *fn.ValueError
+		if _, err := do(func() {}); !errors.As(err, &wrong) || wrong.Argument != last {
+			t.Errorf("%v, want one about argument %d", err, last)
+		}
+	}
+}
+
 // A call in no plan that fails is not tried again by itself, and says what was wrong.
 func TestDoFails(t *testing.T) {
 	t.Parallel()

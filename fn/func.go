@@ -70,36 +70,6 @@ func (f Func[A, R]) Call(p *plan.Plan, a Arg[A], options ...Option) *Future[R] {
 	return called[R](c, p, f.options, options)
 }
 
-// Submit opens a task of its own for a call, in no plan, and returns at once. The error is
-// a *[ValueError] if a cannot be written as JSON, or that of manager.Manager.Submit.
-func (f Func[A, R]) Submit(ctx context.Context, m *manager.Manager, a A, options ...Option) (*Future[R], error) {
-	c := f.begin()
-	pass(c, Value(a))
-	spec := c.complete(slices.Concat(f.options, options))
-	switch {
-	case c.err != nil:
-		return nil, c.err
-	case len(c.after) > 0:
-		return nil, fmt.Errorf("function %s: After is for calls of a plan", f.name)
-	}
-	opened, err := m.Submit(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	return Attach[R](m, opened.ID), nil
-}
-
-// Do calls the function on some worker and waits for its result: Submit and then
-// [Future.Get].
-func (f Func[A, R]) Do(ctx context.Context, m *manager.Manager, a A, options ...Option) (R, error) {
-	future, err := f.Submit(ctx, m, a, options...)
-	if err != nil {
-		var none R
-		return none, err
-	}
-	return future.Get(ctx)
-}
-
 // Func2 is a function of two arguments; see [New2].
 type Func2[A, B, R any] struct{ definition }
 
