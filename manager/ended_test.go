@@ -120,6 +120,29 @@ func TestEndedWithoutEvents(t *testing.T) {
 	}
 }
 
+// While no event comes, the tasks themselves are looked at now and then, and not at each look.
+func TestEndedLooksWhereItIsQuiet(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m, calls := countedManager(t, ns)
+	mustOpen(t, m, 1, spec())
+	looks := 0
+	m.after = func(d time.Duration) <-chan time.Time {
+		if looks++; d == waitPoll && looks == 1 {
+			redistest.Shared(t).Do(t, "HSET", ns+":task:1", "state", "expired") // as another client's
+		}
+		return time.After(time.Microsecond)
+	}
+	for got, err := range m.Ended(t.Context(), []int64{1}) {
+		if err != nil || got.ID != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if n := calls.looked.Load(); n != 2 || looks < quietLooks {
+		t.Errorf("looked at the task %d times in %d looks, want at the beginning and in the end", n, looks)
+	}
+}
+
 func TestEndedSaysWhatEndedIt(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
