@@ -256,7 +256,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 			ids = append(ids, t.ID)
 		}
 	}
-	refused, plans := map[int64]error{}, map[int64]*task.Plan{}
+	refused, plans := map[int64]error{}, map[task.PlanID]*task.Plan{}
 	if len(ids) == 0 {
 		return refused, nil
 	}
@@ -265,7 +265,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 		return nil, err
 	}
 	for i, f := range found {
-		id, plan := ids[i], number(f[planField])
+		id, plan := ids[i], task.PlanID(number(f[planField]))
 		if plan == 0 {
 			continue
 		}
@@ -278,7 +278,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 
 // refusal is nil for a task that may be released. It fills in the plans it reads.
 func (m *Manager) refusal(
-	ctx context.Context, plans map[int64]*task.Plan, plan, id int64, f map[string]string,
+	ctx context.Context, plans map[task.PlanID]*task.Plan, plan task.PlanID, id int64, f map[string]string,
 ) (refused, err error) {
 	if doomedBy := number(f[doomedByField]); doomedBy > 0 {
 		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, task.ErrWaits), nil
@@ -301,7 +301,7 @@ func (m *Manager) refusal(
 // mostNamed bounds how many tasks an error names.
 const mostNamed = 5
 
-func (m *Manager) unmet(ctx context.Context, plan, id int64) (string, error) {
+func (m *Manager) unmet(ctx context.Context, plan task.PlanID, id int64) (string, error) {
 	looked, err := m.store.Planned(ctx, plan, []int64{id}, 0)
 	if err != nil {
 		return "", err

@@ -20,12 +20,12 @@ import (
 // of it runs before [Manager.ReadyPlan]. A spec that cannot be is a
 // *statemachine.FieldError. The error matches [task.ErrRequestKey], and comes with the id of that
 // plan, if the RequestKey was used for another one. Package plan is the comfortable way to build one.
-func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
+func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, error) {
 	if err := checkLine("name", spec.Name); err != nil {
 		return 0, err
 	}
 	spec.RequestKey = cmp.Or(spec.RequestKey, conn.NewToken())
-	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, spec) })
+	id, err := retryUntilAvailable(ctx, m, func() (task.PlanID, error) { return m.store.NewPlan(ctx, spec) })
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)
 	}
@@ -33,7 +33,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error
 }
 
 // Plan returns a plan. The error matches [task.ErrNoPlan] if there is none with that id.
-func (m *Manager) Plan(ctx context.Context, id int64) (*task.Plan, error) {
+func (m *Manager) Plan(ctx context.Context, id task.PlanID) (*task.Plan, error) {
 	return m.store.Plan(ctx, id)
 }
 
@@ -41,7 +41,7 @@ func (m *Manager) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 // be missing. An error ends it.
 func (m *Manager) Plans(ctx context.Context) iter.Seq2[task.Plan, error] {
 	return eachOf(func(yield func([]task.Plan, error) bool) {
-		seen := map[int64]bool{}
+		seen := map[task.PlanID]bool{}
 		// Who wants the newest ones need not list all. The others are listed at one moment: places slip while plans come and go.
 		for _, most := range []int{firstPage, math.MaxInt} {
 			ids, err := m.store.PlanIDs(ctx, 0, most)
@@ -49,7 +49,7 @@ func (m *Manager) Plans(ctx context.Context) iter.Seq2[task.Plan, error] {
 				yield(nil, err)
 				return
 			}
-			for page := range slices.Chunk(slices.DeleteFunc(ids, func(id int64) bool { return seen[id] }), planPage) {
+			for page := range slices.Chunk(slices.DeleteFunc(ids, func(id task.PlanID) bool { return seen[id] }), planPage) {
 				for _, id := range page {
 					seen[id] = true
 				}
@@ -64,7 +64,7 @@ func (m *Manager) Plans(ctx context.Context) iter.Seq2[task.Plan, error] {
 // PlanTasks lists the ids of a plan's tasks in the order in which they were added:
 // retried tasks and their retries too, and those added while it lists. A plan that does
 // not exist has no tasks. An error ends the list.
-func (m *Manager) PlanTasks(ctx context.Context, id int64) iter.Seq2[int64, error] {
+func (m *Manager) PlanTasks(ctx context.Context, id task.PlanID) iter.Seq2[int64, error] {
 	return eachOf(m.planPages(ctx, id))
 }
 
@@ -73,7 +73,7 @@ func (m *Manager) PlanTasks(ctx context.Context, id int64) iter.Seq2[int64, erro
 // (max_fails 5, retry_delay 100 ms, growing by 1.5 up to 10 s), whatever
 // [task_defaults] says of these four. The error may match [task.ErrNoPlan] or
 // [task.ErrPlanState], or be a *[NeedError].
-func InPlan(id int64) SubmitOption {
+func InPlan(id task.PlanID) SubmitOption {
 	return func(s *submission) { s.plan, s.size = id, min(s.size, plans.PlanTasks) }
 }
 
@@ -106,7 +106,7 @@ func (s *submission) full(more int) bool {
 // over: a program that begins again may call it again. A plan without tasks is
 // completed at once. The error matches [task.ErrNoPlan], or [task.ErrPlanState] if it was
 // cancelled.
-func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
+func (m *Manager) ReadyPlan(ctx context.Context, id task.PlanID) error {
 	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
 	if err != nil || p.State == task.PlanHeld {
 		return err
@@ -118,7 +118,7 @@ func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
 // it holds its open tasks, those that run go on. Called again, it holds
 // tasks that have been opened again meanwhile. The error matches [task.ErrNoPlan] or
 // [task.ErrPlanState].
-func (m *Manager) HoldPlan(ctx context.Context, id int64, o ChangeOptions) error {
+func (m *Manager) HoldPlan(ctx context.Context, id task.PlanID, o ChangeOptions) error {
 	return m.stopPlan(ctx, id, statemachine.Hold, o)
 }
 
@@ -137,7 +137,7 @@ func holder(by, reason string) string {
 // ResumePlan lets a held plan go on, whatever it was held by. What needs a task that
 // failed goes on waiting until that is retried. The error matches [task.ErrNoPlan], or
 // [task.ErrPlanState] if the plan is neither held nor ready.
-func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
+func (m *Manager) ResumePlan(ctx context.Context, id task.PlanID) error {
 	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
 	if err != nil {
 		return err
@@ -152,11 +152,11 @@ func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
 // runs are told to stop, and nothing can be added or retried. Called again it
 // finishes what was cut short. The error matches [task.ErrNoPlan], or [task.ErrPlanState]
 // if the plan was over.
-func (m *Manager) CancelPlan(ctx context.Context, id int64, o ChangeOptions) error {
+func (m *Manager) CancelPlan(ctx context.Context, id task.PlanID, o ChangeOptions) error {
 	return m.stopPlan(ctx, id, statemachine.Cancel, o)
 }
 
-func (m *Manager) steer(ctx context.Context, id int64, to task.PlanState, by string) error {
+func (m *Manager) steer(ctx context.Context, id task.PlanID, to task.PlanState, by string) error {
 	state, err := retryUntilAvailable(ctx, m, func() (task.PlanState, error) { return m.store.SteerPlan(ctx, id, to, by) })
 	if err == nil {
 		m.log.Info("steered plan", "plan", id, "state", state)
@@ -165,7 +165,7 @@ func (m *Manager) steer(ctx context.Context, id int64, to task.PlanState, by str
 }
 
 // maySteer is steer in a dry run.
-func (m *Manager) maySteer(ctx context.Context, id int64, to task.PlanState) error {
+func (m *Manager) maySteer(ctx context.Context, id task.PlanID, to task.PlanState) error {
 	p, err := m.store.Plan(ctx, id)
 	if err == nil && p.State != to && !slices.Contains(plans.SteeredFrom(to), p.State) {
 		err = &tasks.PlanStateError{ID: id, State: p.State}
@@ -177,7 +177,7 @@ func (m *Manager) maySteer(ctx context.Context, id int64, to task.PlanState) err
 const planPage = 500
 
 // stopPlan holds or cancels a plan, and then those of its tasks that the event is meant for.
-func (m *Manager) stopPlan(ctx context.Context, id int64, event statemachine.Event, o ChangeOptions) error {
+func (m *Manager) stopPlan(ctx context.Context, id task.PlanID, event statemachine.Event, o ChangeOptions) error {
 	o, err := m.complete(o)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func failedChanges(changes []Change) error {
 
 // planPages are the ids of a plan's tasks, a page at a time. New ones come at the end
 // only, so that no place slips.
-func (m *Manager) planPages(ctx context.Context, plan int64) iter.Seq2[[]int64, error] {
+func (m *Manager) planPages(ctx context.Context, plan task.PlanID) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		for offset := 0; ; offset += planPage {
 			ids, err := retryUntilAvailable(ctx, m, func() ([]int64, error) { return m.store.PlanTasks(ctx, plan, offset, planPage) })
@@ -237,7 +237,7 @@ func (m *Manager) planPages(ctx context.Context, plan int64) iter.Seq2[[]int64, 
 	}
 }
 
-func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look func([]int64, []map[string]string) error) error {
+func (m *Manager) eachTask(ctx context.Context, plan task.PlanID, names []string, look func([]int64, []map[string]string) error) error {
 	for ids, err := range m.planPages(ctx, plan) {
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func serve(t *testing.T, ns string) (stop func()) {
 	return stop
 }
 
-func mustPlan(t *testing.T, m *Manager, spec task.PlanSpec) int64 {
+func mustPlan(t *testing.T, m *Manager, spec task.PlanSpec) task.PlanID {
 	t.Helper()
 	id, err := m.NewPlan(t.Context(), spec)
 	if err != nil {
@@ -51,7 +51,7 @@ func mustPlan(t *testing.T, m *Manager, spec task.PlanSpec) int64 {
 }
 
 // planned opens tasks in a plan, each with what it needs.
-func planned(t *testing.T, m *Manager, plan int64, base task.Spec, needs ...[]task.Need) []int64 {
+func planned(t *testing.T, m *Manager, plan task.PlanID, base task.Spec, needs ...[]task.Need) []int64 {
 	t.Helper()
 	ids, err := idsOpened(m.SubmitAll(t.Context(), func(yield func(task.Spec) bool) {
 		for _, n := range needs {
@@ -233,26 +233,26 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 func TestPlanStates(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	verbs := map[string]func(id int64) error{
-		"ready":  func(id int64) error { return m.ReadyPlan(t.Context(), id) },
-		"hold":   func(id int64) error { return m.HoldPlan(t.Context(), id, ChangeOptions{}) },
-		"resume": func(id int64) error { return m.ResumePlan(t.Context(), id) },
-		"cancel": func(id int64) error { return m.CancelPlan(t.Context(), id, ChangeOptions{}) },
-		"retry":  func(id int64) error { _, err := m.RetryPlan(t.Context(), id, ChangeOptions{}); return err },
-		"wait":   func(id int64) error { _, err := m.WaitPlan(t.Context(), id, nil); return err },
-		"open":   func(id int64) error { _, err := m.Submit(t.Context(), spec(), InPlan(id)); return err },
+	verbs := map[string]func(id task.PlanID) error{
+		"ready":  func(id task.PlanID) error { return m.ReadyPlan(t.Context(), id) },
+		"hold":   func(id task.PlanID) error { return m.HoldPlan(t.Context(), id, ChangeOptions{}) },
+		"resume": func(id task.PlanID) error { return m.ResumePlan(t.Context(), id) },
+		"cancel": func(id task.PlanID) error { return m.CancelPlan(t.Context(), id, ChangeOptions{}) },
+		"retry":  func(id task.PlanID) error { _, err := m.RetryPlan(t.Context(), id, ChangeOptions{}); return err },
+		"wait":   func(id task.PlanID) error { _, err := m.WaitPlan(t.Context(), id, nil); return err },
+		"open":   func(id task.PlanID) error { _, err := m.Submit(t.Context(), spec(), InPlan(id)); return err },
 	}
 	for name, verb := range verbs {
 		if err := verb(99); !errors.Is(err, task.ErrNoPlan) {
 			t.Errorf("%s of no plan: %v", name, err)
 		}
 	}
-	states := map[task.PlanState]func() int64{
-		task.PlanBuilding:  func() int64 { return mustPlan(t, m, task.PlanSpec{}) },
-		task.PlanReady:     func() int64 { return readyPlan(t, m) },
-		task.PlanHeld:      func() int64 { id := readyPlan(t, m); _ = verbs["hold"](id); return id },
-		task.PlanCompleted: func() int64 { id := mustPlan(t, m, task.PlanSpec{}); _ = verbs["ready"](id); return id },
-		task.PlanCancelled: func() int64 { id := readyPlan(t, m); _ = verbs["cancel"](id); return id },
+	states := map[task.PlanState]func() task.PlanID{
+		task.PlanBuilding:  func() task.PlanID { return mustPlan(t, m, task.PlanSpec{}) },
+		task.PlanReady:     func() task.PlanID { return readyPlan(t, m) },
+		task.PlanHeld:      func() task.PlanID { id := readyPlan(t, m); _ = verbs["hold"](id); return id },
+		task.PlanCompleted: func() task.PlanID { id := mustPlan(t, m, task.PlanSpec{}); _ = verbs["ready"](id); return id },
+		task.PlanCancelled: func() task.PlanID { id := readyPlan(t, m); _ = verbs["cancel"](id); return id },
 	}
 	for state, refused := range map[task.PlanState]string{
 		task.PlanBuilding: "hold resume retry", task.PlanReady: "", task.PlanHeld: "",
@@ -282,7 +282,7 @@ func TestPlanStates(t *testing.T) {
 }
 
 // dryRunOf is what a verb on a plan answers in a dry run, which must leave everything as it is; nil for a verb that has none.
-func dryRunOf(t *testing.T, m *Manager, name string, id int64) *error {
+func dryRunOf(t *testing.T, m *Manager, name string, id task.PlanID) *error {
 	t.Helper()
 	var answer error
 	before, o := planTexts(t, m, id), ChangeOptions{DryRun: true}
@@ -303,7 +303,7 @@ func dryRunOf(t *testing.T, m *Manager, name string, id int64) *error {
 }
 
 // planTexts is all that can be seen of a plan and its tasks.
-func planTexts(t *testing.T, m *Manager, id int64) []any {
+func planTexts(t *testing.T, m *Manager, id task.PlanID) []any {
 	t.Helper()
 	p, err := m.Plan(t.Context(), id)
 	if err != nil {
@@ -320,7 +320,7 @@ func planTexts(t *testing.T, m *Manager, id int64) []any {
 	return all
 }
 
-func readyPlan(t *testing.T, m *Manager) int64 {
+func readyPlan(t *testing.T, m *Manager) task.PlanID {
 	t.Helper()
 	id := mustPlan(t, m, task.PlanSpec{})
 	planned(t, m, id, spec(), nil)
@@ -336,7 +336,7 @@ func TestPlans(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	for i := range 3 {
 		for range 2 {
-			if id := mustPlan(t, m, task.PlanSpec{Name: fmt.Sprint("p", i), RequestKey: fmt.Sprint(i)}); id != int64(i)+1 {
+			if id := mustPlan(t, m, task.PlanSpec{Name: fmt.Sprint("p", i), RequestKey: fmt.Sprint(i)}); id != task.PlanID(i)+1 {
 				t.Errorf("plan %d, want %d", id, i+1)
 			}
 		}
@@ -365,7 +365,7 @@ func TestPlansWhileTheyChange(t *testing.T) {
 	for range all {
 		mustPlan(t, m, task.PlanSpec{Name: "p"})
 	}
-	times, last := map[int64]int{}, int64(all+1)
+	times, last := map[task.PlanID]int{}, task.PlanID(all+1)
 	for p, err := range m.Plans(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
@@ -382,7 +382,7 @@ func TestPlansWhileTheyChange(t *testing.T) {
 			redistest.Shared(t).Do(t, "ZREM", ns+":plans", fmt.Sprint(all), fmt.Sprint(all-1), fmt.Sprint(all-2))
 		}
 	}
-	for id := int64(1); id <= all; id++ {
+	for id := task.PlanID(1); id <= all; id++ {
 		if times[id] != 1 {
 			t.Errorf("plan %d came %d times", id, times[id])
 		}

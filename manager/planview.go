@@ -45,7 +45,7 @@ type PlannedTask struct {
 
 // ViewPlan returns a plan with its tasks. The error matches [task.ErrNoPlan] if there is
 // none with that id.
-func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
+func (m *Manager) ViewPlan(ctx context.Context, id task.PlanID) (*PlanView, error) {
 	p, err := m.Plan(ctx, id)
 	if err != nil {
 		return nil, err

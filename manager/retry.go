@@ -82,7 +82,7 @@ type retrier struct {
 type repeat struct {
 	task.Definition
 	one  *Retried
-	plan int64 // 0 for none
+	plan task.PlanID // 0 for none
 }
 
 // retryFields are the fields read of a task to retry.
@@ -94,7 +94,7 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 		return nil, err
 	}
 	answers := make([]Retried, len(ids))
-	plans := map[int64][]repeat{}
+	plans := map[task.PlanID][]repeat{}
 	for i, fields := range found {
 		one := &answers[i]
 		one.ID = ids[i]
@@ -109,7 +109,7 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 			one.Existing = one.New != 0
 		default:
 			d.Needs = task.ParseNeeds(fields[needsField])
-			plan := number(fields[planField])
+			plan := task.PlanID(number(fields[planField]))
 			plans[plan] = append(plans[plan], repeat{d, one, plan})
 		}
 	}
@@ -199,7 +199,7 @@ func endOf(f map[string]string) statemachine.State {
 // that could not be opened. Called again it goes on where it was cut short. The error matches [task.ErrNoPlan], or
 // [task.ErrPlanState] if the plan was cancelled or was never ready; see
 // [Manager.Retry] for the answers.
-func (m *Manager) RetryPlan(ctx context.Context, id int64, o ChangeOptions) ([]Retried, error) {
+func (m *Manager) RetryPlan(ctx context.Context, id task.PlanID, o ChangeOptions) ([]Retried, error) {
 	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
 	switch {
 	case err != nil:
@@ -226,7 +226,7 @@ func (m *Manager) RetryPlan(ctx context.Context, id int64, o ChangeOptions) ([]R
 }
 
 // lost returns the tasks of a plan to retry, with what they need.
-func (m *Manager) lost(ctx context.Context, plan int64) ([]repeat, error) {
+func (m *Manager) lost(ctx context.Context, plan task.PlanID) ([]repeat, error) {
 	var all []repeat
 	names := []string{"state", "outcome", retriedByField, skippedField, needsField}
 	err := m.eachTask(ctx, plan, names, func(ids []int64, found []map[string]string) error {

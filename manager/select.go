@@ -38,7 +38,7 @@ type Selection struct {
 	// Queue and Program are exact names; empty means any. Plan is the id of a plan, 0
 	// for any.
 	Queue, Program string
-	Plan           int64
+	Plan           task.PlanID
 	// Labels are those that a task must ask for, in the form of Spec.Labels.
 	Labels []string
 	// Match is looked for in the error of the last round that a worker has begun. Rounds

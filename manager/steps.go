@@ -31,7 +31,7 @@ type LaterStep struct {
 // SubmitLater leaves steps of a plan that is being built to the servers, each behind all that it needs. known are the tasks of
 // the steps that were opened, by their names. Called again it changes nothing. A task that cannot be opened is a *[SpecError],
 // whose Index counts through all steps; the error may match [task.ErrNoPlan] or [task.ErrNoQueue].
-func (m *Manager) SubmitLater(ctx context.Context, plan int64, known map[string][]int64, steps []LaterStep) error {
+func (m *Manager) SubmitLater(ctx context.Context, plan task.PlanID, known map[string][]int64, steps []LaterStep) error {
 	t := &growth.Template{Known: map[string][]int64{}}
 	sub := m.newSubmission([]SubmitOption{InPlan(plan)})
 	grows := map[string]bool{} // steps for the lines of whose results others are
@@ -86,7 +86,7 @@ func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Def
 
 // planSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error matches
 // growth.ErrTemplate if they cannot be read, because of damage or of a newer release.
-func (m *Manager) planSteps(ctx context.Context, id int64) ([]task.PlanStep, error) {
+func (m *Manager) planSteps(ctx context.Context, id task.PlanID) ([]task.PlanStep, error) {
 	v, err := retryUntilAvailable(ctx, m, func() (*growth.View, error) { return growth.Read(ctx, m.store, id) })
 	if err != nil {
 		return nil, fmt.Errorf("plan %d: %w", id, err)

@@ -99,13 +99,13 @@ type nodes interface {
 type planning interface {
 	planview.Store
 	growth.Store
-	NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error)
-	PlanIDs(ctx context.Context, offset, limit int) ([]int64, error)
-	PlansOf(ctx context.Context, ids []int64) ([]task.Plan, error)
-	Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]plans.Planned, error)
-	SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error)
-	KeepGrowth(ctx context.Context, plan int64, text string, steps int, sources []int64) error
-	RetryGrowth(ctx context.Context, plan int64) (bool, error)
+	NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, error)
+	PlanIDs(ctx context.Context, offset, limit int) ([]task.PlanID, error)
+	PlansOf(ctx context.Context, ids []task.PlanID) ([]task.Plan, error)
+	Planned(ctx context.Context, plan task.PlanID, ids []int64, of int64) ([]plans.Planned, error)
+	SteerPlan(ctx context.Context, id task.PlanID, to task.PlanState, by string) (task.PlanState, error)
+	KeepGrowth(ctx context.Context, plan task.PlanID, text string, steps int, sources []int64) error
+	RetryGrowth(ctx context.Context, plan task.PlanID) (bool, error)
 }
 
 // explaining is what [Manager.Why] asks beside the others.

@@ -102,8 +102,8 @@ type submission struct {
 	batch    batch
 	inflight *inflight // the batch before, if it is not opened yet
 	opened   []task.Opened
-	now      time.Time // of Redis, when a task of the batch with a StartIn or EndIn was defined
-	plan     int64     // that all of them belong to, 0 for none
+	now      time.Time   // of Redis, when a task of the batch with a StartIn or EndIn was defined
+	plan     task.PlanID // that all of them belong to, 0 for none
 }
 
 type batch struct {
@@ -236,7 +236,7 @@ func (s *submission) digest(b *batch) string {
 	for i := range b.specs {
 		texts = append(texts, conn.Digest(b.specs[i].Texts()...))
 	}
-	return conn.Digest(append(texts, strconv.FormatInt(s.plan, 10))...)
+	return conn.Digest(append(texts, strconv.FormatInt(int64(s.plan), 10))...)
 }
 
 // send opens the batch. The request may be sent several times: its key makes that safe.

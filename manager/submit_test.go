@@ -307,7 +307,7 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	given := slices.Repeat([]task.Spec{spec()}, 150)
 	given[0].Step, given[149].Needs = "first", []task.Need{{Index: 0}, {Index: 148}}
-	submit := func(ctx context.Context, specs []task.Spec, opts ...SubmitOption) (int64, error) {
+	submit := func(ctx context.Context, specs []task.Spec, opts ...SubmitOption) (task.PlanID, error) {
 		id, err := m.NewPlan(context.WithoutCancel(ctx), task.PlanSpec{Name: "p", RequestKey: "k", Contents: Digest(specs, nil)})
 		if err != nil {
 			return id, err
@@ -349,7 +349,7 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 }
 
 // fill adds the tasks to a plan by the request key of the test.
-func (m *Manager) fill(ctx context.Context, plan int64, specs []task.Spec, opts ...SubmitOption) error {
+func (m *Manager) fill(ctx context.Context, plan task.PlanID, specs []task.Spec, opts ...SubmitOption) error {
 	_, err := m.SubmitAll(ctx, slices.Values(specs), append(opts, InPlan(plan), WithRequestKey("plan k"))...)
 	return err
 }

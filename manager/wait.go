@@ -30,7 +30,7 @@ type Progress struct {
 	// NotReady are the ids of plans that were begun more than a minute ago and never made
 	// ready, so that their tasks do not run. The program that builds one may be gone.
 	// Submitting it again with its key finishes it; [Manager.CancelPlan] ends it.
-	NotReady []int64
+	NotReady []task.PlanID
 	// Running are some of the tasks that run and say how far they are, by id.
 	Running []RunningTask
 }
@@ -143,13 +143,13 @@ type waiter struct {
 	progress Progress // but for Done and States
 	open     []int64
 	states   map[int64]statemachine.State
-	births   *tasks.Births  // of those in open
-	active   []*task.Task   // some of those that run
-	plans    map[int64]bool // of tasks that are blocked; false if they have been ready
+	births   *tasks.Births        // of those in open
+	active   []*task.Task         // some of those that run
+	plans    map[task.PlanID]bool // of tasks that are blocked; false if they have been ready
 }
 
 func (m *Manager) newWaiter() *waiter {
-	return &waiter{m: m, states: map[int64]statemachine.State{}, plans: map[int64]bool{}}
+	return &waiter{m: m, states: map[int64]statemachine.State{}, plans: map[task.PlanID]bool{}}
 }
 
 // sweepSize is how many tasks are read in one call.
@@ -295,7 +295,7 @@ func (w *waiter) readProgress(ctx context.Context) (changed bool, err error) {
 // readPlans looks which of those plans are half built; it reports whether that has changed.
 func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 	before := w.progress.NotReady
-	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(w.plans)), func(id int64) bool { return !w.plans[id] })
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(w.plans)), func(id task.PlanID) bool { return !w.plans[id] })
 	if len(ids) == 0 {
 		w.progress.NotReady = nil
 		return len(before) > 0, nil
@@ -325,7 +325,7 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 // goroutine. While Redis is away it goes on waiting. With the error of ctx, and with
 // [task.ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
 // what it has read last, nil for nothing.
-func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan)) (*task.Plan, error) {
+func (m *Manager) WaitPlan(ctx context.Context, id task.PlanID, report func(*task.Plan)) (*task.Plan, error) {
 	var last, told *task.Plan
 	err := m.watch(ctx, func() (more bool, err error) {
 		p, err := m.Plan(ctx, id)

@@ -14,7 +14,7 @@ import (
 
 // whyPlan makes a plan: the second task needs the first, the third the second, the fourth any end of the first, and
 // the last all twelve that stand before it, which need nothing.
-func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan int64, ids []int64) {
+func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan task.PlanID, ids []int64) {
 	t.Helper()
 	plan, err := m.NewPlan(t.Context(), task.PlanSpec{Name: "p", OnFailure: on})
 	if err != nil {

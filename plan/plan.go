@@ -18,7 +18,7 @@ import (
 // goroutines, but the order in which tasks are added is the order of the calls.
 type Plan struct {
 	m   *manager.Manager
-	id  int64
+	id  task.PlanID
 	key string
 
 	mu      sync.Mutex // guards what follows
@@ -58,7 +58,7 @@ func New(ctx context.Context, m *manager.Manager, name string, opts ...Option) (
 // Load finds the plan with that id, to add to it or to wait for it. The error
 // matches [task.ErrNoPlan], or is a *statemachine.FieldError about [OnFailure], which
 // only [New] takes.
-func Load(ctx context.Context, m *manager.Manager, id int64, opts ...Option) (*Plan, error) {
+func Load(ctx context.Context, m *manager.Manager, id task.PlanID, opts ...Option) (*Plan, error) {
 	o := newOptions(opts)
 	if o.onFailure != "" {
 		return nil, &statemachine.FieldError{
@@ -72,7 +72,7 @@ func Load(ctx context.Context, m *manager.Manager, id int64, opts ...Option) (*P
 }
 
 // ID is the id of the plan.
-func (p *Plan) ID() int64 { return p.id }
+func (p *Plan) ID() task.PlanID { return p.id }
 
 // Add adds a task that needs others, and gets their results in that order; a task
 // named twice comes twice. The task is in memory until [Plan.Send]; what is wrong

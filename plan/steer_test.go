@@ -151,7 +151,7 @@ func TestGrows(t *testing.T) {
 	t.Parallel()
 	var s *site
 	s = newSite(t, 2, handlers{"grow": func(ctx context.Context, j *worker.Job) error {
-		var id int64
+		var id task.PlanID
 		if _, err := fmt.Sscan(j.Task.Input, &id); err != nil {
 			return err
 		}

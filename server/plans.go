@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planning is what carrying plans on asks of the store.
@@ -15,7 +16,7 @@ type planning interface {
 	growth.Store
 
 	DueWork(ctx context.Context, offset, limit int) ([]plans.Work, error)
-	FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]plans.Freed, statemachine.Time, error)
+	FreedTasks(ctx context.Context, plan task.PlanID, offset, limit int) ([]plans.Freed, statemachine.Time, error)
 	NotifyDependants(ctx context.Context, page int, ids ...int64) (done int, err error)
 }
 
@@ -97,7 +98,7 @@ func (s *Server) tell(ctx context.Context, ended []int64) error {
 const growthPages = 10
 
 // grow opens steps of a plan whose lines are known.
-func (s *Server) grow(ctx context.Context, plan int64) (opened int, done bool, err error) {
+func (s *Server) grow(ctx context.Context, plan task.PlanID) (opened int, done bool, err error) {
 	opened, done, err = growth.Pass(ctx, s.store, plan, growthPages)
 	if err != nil {
 		return opened, done, fmt.Errorf("open steps of plan %d: %w", plan, err)
@@ -110,7 +111,7 @@ func (s *Server) grow(ctx context.Context, plan int64) (opened int, done bool, e
 
 // moveFreed opens the tasks of a plan that may run now, and cancels those that never will, until none is left, or none
 // that can be moved now.
-func (s *Server) moveFreed(ctx context.Context, plan int64) (moved int, done bool, err error) {
+func (s *Server) moveFreed(ctx context.Context, plan task.PlanID) (moved int, done bool, err error) {
 	for skip := 0; ; {
 		freed, now, err := s.store.FreedTasks(ctx, plan, skip, s.opt.BatchSize)
 		if err != nil || len(freed) == 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // plan makes a plan that is ready, and returns the ids of its tasks.
-func plan(t *testing.T, sp *storetest.Space, on task.OnFailure, needs ...[]task.Need) (plan int64, ids []int64) {
+func plan(t *testing.T, sp *storetest.Space, on task.OnFailure, needs ...[]task.Need) (plan task.PlanID, ids []int64) {
 	t.Helper()
 	plan, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), OnFailure: on})
 	if err != nil {
@@ -36,7 +36,7 @@ func plan(t *testing.T, sp *storetest.Space, on task.OnFailure, needs ...[]task.
 }
 
 // runPlan claims and reports until all tasks of a plan have ended; errText is what a task reports as its error.
-func runPlan(t *testing.T, sp *storetest.Space, id int64, errText func(id int64) string) *task.Plan {
+func runPlan(t *testing.T, sp *storetest.Space, id task.PlanID, errText func(id int64) string) *task.Plan {
 	t.Helper()
 	var p *task.Plan
 	wait.Eventually(t, 20*time.Second, func() bool {

@@ -17,11 +17,11 @@ type tidying interface {
 	Members(ctx context.Context, x upkeep.Index, cursor uint64) (members []string, next uint64, err error)
 	Strays(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
 	Unlist(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
-	FreedIDs(ctx context.Context, plan int64, offset, limit int) ([]int64, error)
+	FreedIDs(ctx context.Context, plan task.PlanID, offset, limit int) ([]int64, error)
 	ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error)
-	PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error)
-	Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]plans.Planned, error)
-	Requeue(ctx context.Context, plan, task int64) error
+	PlanTasks(ctx context.Context, id task.PlanID, offset, limit int) ([]int64, error)
+	Planned(ctx context.Context, plan task.PlanID, ids []int64, of int64) ([]plans.Planned, error)
+	Requeue(ctx context.Context, plan task.PlanID, task int64) error
 }
 
 // lapPause is how many repair intervals there are at least from the beginning of one lap to that of the next.

@@ -51,12 +51,16 @@ type PlanSpec struct {
 	Contents string `json:"-"`
 }
 
+// PlanID is the number of a plan, from 1 on. Tasks are numbered on their own, so that task 7
+// and plan 7 have nothing to do with one another.
+type PlanID int64
+
 // Plan is a plan as it was when it was read: a named set of tasks that need one
 // another's results (zk-plan: plan). Of the request for it nothing is known any more.
 type Plan struct {
 	PlanSpec
 
-	ID    int64     `json:"id"`
+	ID    PlanID    `json:"id"`
 	State PlanState `json:"state"`
 	// HeldBy is why the plan holds: the id of the task that failed, or the name of
 	// the operator who holds it.

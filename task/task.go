@@ -72,9 +72,9 @@ type Task struct { //nolint:recvcheck // a value prints itself too
 	// Plan is the plan that the task belongs to, 0 for none. DoomedBy is the task
 	// because of which it can never run, 0 for none; Skipped says that this is no
 	// failure: it was to run if that one did not succeed.
-	Plan     int64 `json:"plan,omitempty"`
-	DoomedBy int64 `json:"doomed_by,omitempty"`
-	Skipped  bool  `json:"skipped,omitempty"`
+	Plan     PlanID `json:"plan,omitempty"`
+	DoomedBy int64  `json:"doomed_by,omitempty"`
+	Skipped  bool   `json:"skipped,omitempty"`
 
 	// Rounds are the records of its rounds, the first one first.
 	Rounds []Round `json:"rounds"`
@@ -146,7 +146,7 @@ func Decode(id int64, fields map[string]string) *Task {
 		CancelRequested: ParseMoment(fields["cancel_requested"]), CancelReason: fields["cancel_reason"],
 		RetryOf: number("retry_of"), RetriedBy: number("retried_by"),
 		ReplayOf: number("replay_of"), ReplayRound: int(number("replay_round")),
-		Plan: number("plan"), DoomedBy: number("doomed_by"), Skipped: fields["skipped"] == "1",
+		Plan: PlanID(number("plan")), DoomedBy: number("doomed_by"), Skipped: fields["skipped"] == "1",
 		Rounds: decodeRounds(fields), Log: parseLog(fields["log"]), Namespace: fields["namespace"], Fields: fields,
 	}
 	t.decode(fields)

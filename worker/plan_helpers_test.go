@@ -13,7 +13,7 @@ import (
 )
 
 // planned opens a task in a plan, which may be ready.
-func (s *site) planned(t *testing.T, plan int64, change ...func(*task.Definition)) int64 {
+func (s *site) planned(t *testing.T, plan task.PlanID, change ...func(*task.Definition)) int64 {
 	t.Helper()
 	ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
 		Key: conn.NewToken(), Plan: plan, Specs: []task.Definition{storetest.Spec(change...)},
@@ -25,7 +25,7 @@ func (s *site) planned(t *testing.T, plan int64, change ...func(*task.Definition
 }
 
 // plan makes a plan; ready lets it run.
-func (s *site) plan(t *testing.T) (plan int64, ready func()) {
+func (s *site) plan(t *testing.T) (plan task.PlanID, ready func()) {
 	t.Helper()
 	plan, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken()})
 	if err != nil {

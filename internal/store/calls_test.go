@@ -62,8 +62,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.SteerPlan(ctx, 1, task.PlanReady, "")
 		return err
 	},
-	"Plan":             func(ctx context.Context, st *store.Store) error { _, err := st.Plan(ctx, 1); return err },
-	"PlansOf":          func(ctx context.Context, st *store.Store) error { _, err := st.PlansOf(ctx, []int64{1}); return err },
+	"Plan": func(ctx context.Context, st *store.Store) error { _, err := st.Plan(ctx, 1); return err },
+	"PlansOf": func(ctx context.Context, st *store.Store) error {
+		_, err := st.PlansOf(ctx, []task.PlanID{1})
+		return err
+	},
 	"HalfBuilt":        func(ctx context.Context, st *store.Store) error { _, err := st.HalfBuilt(ctx); return err },
 	"Life":             func(ctx context.Context, st *store.Store) error { _, err := st.Life(ctx); return err },
 	"Births":           func(ctx context.Context, st *store.Store) error { _, err := st.Births(ctx); return err },

@@ -14,7 +14,7 @@ import (
 )
 
 // planned opens tasks in a plan; each needs what is given.
-func planned(t *testing.T, sp *storetest.Space, plan int64, needs ...[]task.Need) []int64 {
+func planned(t *testing.T, sp *storetest.Space, plan task.PlanID, needs ...[]task.Need) []int64 {
 	t.Helper()
 	specs := make([]task.Definition, len(needs))
 	for i := range needs {
@@ -29,7 +29,7 @@ func planned(t *testing.T, sp *storetest.Space, plan int64, needs ...[]task.Need
 	return ids
 }
 
-func newPlan(t *testing.T, sp *storetest.Space, on task.OnFailure) int64 {
+func newPlan(t *testing.T, sp *storetest.Space, on task.OnFailure) task.PlanID {
 	t.Helper()
 	key := "after " + sp.Raw.Get(t.Context(), sp.Key("plan_id")).Val()
 	id, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: key, Name: "p", OnFailure: on})
@@ -70,7 +70,7 @@ func TestPlanIsReleased(t *testing.T) {
 	}
 }
 
-func steer(t *testing.T, sp *storetest.Space, plan int64, to task.PlanState) {
+func steer(t *testing.T, sp *storetest.Space, plan task.PlanID, to task.PlanState) {
 	t.Helper()
 	if _, err := sp.Store.SteerPlan(t.Context(), plan, to, ""); err != nil {
 		t.Fatal(err)

@@ -179,7 +179,7 @@ func (s *storm) checkRounds(t *testing.T) (begun int) {
 }
 
 // checkTasks reads the tasks of the plan, and returns how often they lost their worker.
-func (s *storm) checkTasks(t *testing.T, plan int64) (losses int) {
+func (s *storm) checkTasks(t *testing.T, plan task.PlanID) (losses int) {
 	t.Helper()
 	ids := storetest.All(t, s.manager.PlanTasks(t.Context(), plan))
 	if len(ids) != stressTasks || s.lastTask(t) != stressTasks {

@@ -34,7 +34,7 @@ func (a *app) plan() *cobra.Command {
 }
 
 // planID reads the id of a plan, and last for the one that was made last.
-func (s *session) planID(ctx context.Context, text string) (int64, error) {
+func (s *session) planID(ctx context.Context, text string) (task.PlanID, error) {
 	if text == bulk.LastTask {
 		for p, err := range s.manager.Plans(ctx) {
 			return p.ID, err
@@ -45,7 +45,7 @@ func (s *session) planID(ctx context.Context, text string) (int64, error) {
 	if err != nil || id < 1 {
 		return 0, cli.Usagef("%q is not the id of a plan; write one such as 3, or last", text)
 	}
-	return id, nil
+	return task.PlanID(id), nil
 }
 
 // readPlan reads a plan by what a person calls it.
@@ -177,7 +177,7 @@ func (a *app) planHold() *cobra.Command {
 	return a.steering(withReason(&cobra.Command{
 		Use: "hold ID", Short: "Start no more tasks of a plan; running ones go on",
 		Example: "  tdf-manager plan hold 3 --reason 'input is late'",
-	}), "held", func(ctx context.Context, s *session, id int64) error {
+	}), "held", func(ctx context.Context, s *session, id task.PlanID) error {
 		return s.manager.HoldPlan(ctx, id, s.change())
 	})
 }
@@ -186,7 +186,7 @@ func (a *app) planCancel() *cobra.Command {
 	return a.steering(withReason(&cobra.Command{
 		Use: "cancel ID", Short: "Cancel a plan: cancel its waiting tasks, stop the running ones",
 		Example: "  tdf-manager plan cancel 3 --reason 'wrong day'",
-	}), "cancelled", func(ctx context.Context, s *session, id int64) error {
+	}), "cancelled", func(ctx context.Context, s *session, id task.PlanID) error {
 		return s.manager.CancelPlan(ctx, id, s.change())
 	})
 }
@@ -195,13 +195,13 @@ func (a *app) planResume() *cobra.Command {
 	return a.steering(&cobra.Command{
 		Use: "resume ID", Short: "Continue a held plan",
 		Long: "resume continues a held plan. Tasks that need a failed task wait until that is retried: see plan retry.",
-	}, "resumed", func(ctx context.Context, s *session, id int64) error {
+	}, "resumed", func(ctx context.Context, s *session, id task.PlanID) error {
 		return s.manager.ResumePlan(ctx, id)
 	})
 }
 
 // steering makes the verbs that take a whole plan to another state.
-func (a *app) steering(cmd *cobra.Command, done string, do func(ctx context.Context, s *session, id int64) error) *cobra.Command {
+func (a *app) steering(cmd *cobra.Command, done string, do func(ctx context.Context, s *session, id task.PlanID) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
 		id, err := s.planID(ctx, s.args[0])
@@ -267,7 +267,7 @@ func printRetried(s *session, p *task.Plan, retried []manager.Retried) error {
 	switch {
 	case s.json && failed == nil:
 		s.out.JSON(struct {
-			Plan   int64           `json:"plan"`
+			Plan   task.PlanID     `json:"plan"`
 			Opened map[int64]int64 `json:"opened"`
 			DryRun bool            `json:"dry_run"`
 		}{p.ID, opened, s.dryRun})

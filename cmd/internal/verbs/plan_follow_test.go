@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // session is one as a verb has it.
@@ -21,7 +22,7 @@ func (b *bench) session() *session {
 	return &session{store: b.store, manager: manager.New(b.site(), "tdf-manager", manager.Options{})}
 }
 
-func follow(t *testing.T, s *session, plan int64) *planview.Follower {
+func follow(t *testing.T, s *session, plan task.PlanID) *planview.Follower {
 	t.Helper()
 	f, err := s.view(plan).Follow(t.Context())
 	if err != nil {
@@ -31,7 +32,7 @@ func follow(t *testing.T, s *session, plan int64) *planview.Follower {
 }
 
 // again looks once more, as the display does.
-func again(t *testing.T, f *planview.Follower, s *session, plan int64) *outlook {
+func again(t *testing.T, f *planview.Follower, s *session, plan task.PlanID) *outlook {
 	t.Helper()
 	p, err := s.manager.Plan(t.Context(), plan)
 	if err != nil {
@@ -44,7 +45,7 @@ func again(t *testing.T, f *planview.Follower, s *session, plan int64) *outlook 
 }
 
 // agrees compares what is known with what stands in Redis.
-func agrees(t *testing.T, f *planview.Follower, s *session, plan int64) {
+func agrees(t *testing.T, f *planview.Follower, s *session, plan task.PlanID) {
 	t.Helper()
 	all, err := s.view(plan).Tasks(t.Context())
 	if err != nil {

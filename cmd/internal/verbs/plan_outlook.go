@@ -15,7 +15,7 @@ import (
 )
 
 // view reads a plan.
-func (s *session) view(plan int64) *planview.View {
+func (s *session) view(plan task.PlanID) *planview.View {
 	return &planview.View{Store: s.store, Plan: plan}
 }
 

@@ -75,7 +75,7 @@ func printPlan(s *session, p *task.Plan, ahead *manager.PlanEstimate) {
 	}
 }
 
-func listPlanned(s *session, plan int64, tasks []manager.PlannedTask) {
+func listPlanned(s *session, plan task.PlanID, tasks []manager.PlannedTask) {
 	if len(tasks) == 0 {
 		return
 	}

@@ -49,13 +49,13 @@ func (sub *planSubmission) do(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.result(struct {
-		Plan  int64 `json:"plan"`
-		Tasks int   `json:"tasks"`
+		Plan  task.PlanID `json:"plan"`
+		Tasks int         `json:"tasks"`
 	}{id, len(sub.source.specs)}, func() { s.printf("%d\n", id) })
 }
 
 // submit makes the plan and lets it run.
-func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error) {
+func (sub *planSubmission) submit(ctx context.Context, s *session) (task.PlanID, error) {
 	if s.cmd.Flags().Changed("key") && sub.key == "" {
 		return 0, cli.Usagef("--key is empty; give a name for this submission, or leave it out")
 	}
@@ -130,13 +130,13 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 	return nil
 }
 
-func usedFor(key string, plan int64) error {
+func usedFor(key string, plan task.PlanID) error {
 	return cli.WithCode(cli.ExitUsage, fmt.Errorf("--key %q was used for plan %d, which has other tasks; "+
 		"give another key for another file or other parameters", key, plan))
 }
 
 // halfDone says how a plan that was made in part is finished.
-func (sub *planSubmission) halfDone(s *session, id int64, key string, err error) error {
+func (sub *planSubmission) halfDone(s *session, id task.PlanID, key string, err error) error {
 	if broken, ok := errors.AsType[*manager.SubmissionError](err); ok {
 		if errors.Is(err, task.ErrRequestKey) {
 			return usedFor(key, id)
@@ -191,7 +191,7 @@ func (r *planRunning) do(ctx context.Context, s *session) error {
 }
 
 // announce prints which plan was made.
-func (r *planRunning) announce(s *session, id int64) error {
+func (r *planRunning) announce(s *session, id task.PlanID) error {
 	switch {
 	case s.json:
 	case r.quiet:
@@ -206,7 +206,7 @@ func (r *planRunning) announce(s *session, id int64) error {
 var errHeld = errors.New("held")
 
 // waitPlan waits until a plan is over or held. It shows the progress unless --quiet is given.
-func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan, error) {
+func waitPlan(ctx context.Context, s *session, id task.PlanID, quiet bool) (*task.Plan, error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	show := func(*task.Plan) {}

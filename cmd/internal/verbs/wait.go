@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // waiting is the verb wait with its flags.
@@ -71,7 +72,7 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	}
 	within, cancel := limited(ctx, limit)
 	defer cancel()
-	progress, told := &waitProgress{began: time.Now()}, map[int64]bool{}
+	progress, told := &waitProgress{began: time.Now()}, map[task.PlanID]bool{}
 	display := newDisplay(ctx, s, progress)
 	report := func(p manager.Progress) {
 		progress.update(p)
@@ -92,7 +93,7 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 }
 
 // sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
-func sayNotReady(s *session, plans []int64, told map[int64]bool) {
+func sayNotReady(s *session, plans []task.PlanID, told map[task.PlanID]bool) {
 	for _, id := range plans {
 		if !told[id] {
 			told[id] = true
@@ -136,7 +137,7 @@ type waitResult struct {
 	Done         int                        `json:"done"`
 	States       map[statemachine.State]int `json:"states"`
 	Damaged      int                        `json:"damaged"`
-	NotReady     []int64                    `json:"plans_not_ready"`
+	NotReady     []task.PlanID              `json:"plans_not_ready"`
 	Unsuccessful int                        `json:"unsuccessful"`
 	First        []failure                  `json:"first_unsuccessful"`
 	TimedOut     bool                       `json:"timed_out"`

@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // auditor is one audit under way.
@@ -37,7 +38,7 @@ type auditor struct {
 	purged  []tasks.Span
 	history history
 	// members are the tasks that say to which plan they belong, by plan.
-	members map[int64][]int64
+	members map[task.PlanID][]int64
 	pause   time.Duration
 }
 
@@ -66,7 +67,7 @@ func Verify(ctx context.Context, s *store.Store) (Report, error) {
 func newAuditor(s *store.Store) *auditor {
 	return &auditor{
 		store: s, pause: lookAgain, asides: map[int64]upkeep.Aside{}, there: map[int64]bool{},
-		members: map[int64][]int64{},
+		members: map[task.PlanID][]int64{},
 		report: Report{
 			Namespace: s.Namespace(), States: map[statemachine.State]int64{}, Violations: []Violation{}, Notes: []Violation{},
 		},
@@ -153,7 +154,7 @@ func (a *auditor) note(s *snapshot) {
 	a.report.Checked++
 	a.history.hear(s)
 	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
-		a.members[plan] = append(a.members[plan], s.Task.ID)
+		a.members[task.PlanID(plan)] = append(a.members[task.PlanID(plan)], s.Task.ID)
 	}
 	switch {
 	case s.purged: // see settle

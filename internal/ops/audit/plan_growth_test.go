@@ -87,7 +87,7 @@ func TestSoundGrowth(t *testing.T) {
 		worktest.Drain(t, s, play)
 		sound("ended")
 	}
-	for plan := range int64(2) {
+	for plan := range task.PlanID(2) {
 		if p, err := s.Plan(t.Context(), plan+1); err != nil || p.State != task.PlanCompleted {
 			t.Errorf("%+v, %v", p, err)
 		}

@@ -16,7 +16,7 @@ import (
 // planAudit is the audit of one plan.
 type planAudit struct {
 	a  *auditor
-	id int64
+	id task.PlanID
 	// before and after are what it counted before and after all else was read.
 	before, after *plans.PlanSum
 	// tasks are all of them as they were seen.
@@ -62,8 +62,8 @@ func (a *auditor) plans(ctx context.Context) error {
 	return nil
 }
 
-func (a *auditor) planIDs(ctx context.Context) ([]int64, error) {
-	seen := map[int64]bool{}
+func (a *auditor) planIDs(ctx context.Context) ([]task.PlanID, error) {
+	seen := map[task.PlanID]bool{}
 	list := func(offset, limit int) ([]task.Plan, error) { return a.store.ListPlans(ctx, offset, limit) }
 	err := eachPage(chunk, list, func(found []task.Plan) error {
 		for i := range found {
@@ -89,7 +89,7 @@ func eachPage[T any](size int, read func(offset, limit int) ([]T, error), visit 
 
 // plan audits one plan. What is wrong with a task is looked at again together with all that it needs, at one moment;
 // what the plan counts is judged when the plan stood still, or, if it never does, by what it may have gone through.
-func (a *auditor) plan(ctx context.Context, id int64) error {
+func (a *auditor) plan(ctx context.Context, id task.PlanID) error {
 	for look := 1; ; look++ {
 		p := &planAudit{a: a, id: id, tasks: map[int64]*plans.Planned{}, repeats: map[int64]bool{}, names: map[int64]int64{}}
 		err := p.read(ctx)

@@ -20,7 +20,7 @@ import (
 func at(i int) task.Need { return task.Need{Index: i} }
 
 // addTo adds tasks to a plan; each needs what is given.
-func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ...task.Definition) ([]int64, error) {
+func addTo(ctx context.Context, s *store.Store, plan task.PlanID, key string, specs ...task.Definition) ([]int64, error) {
 	for i := range specs {
 		storetest.Set(&specs[i], "program", "p", "source", "s", "timeout", "60", "max_losses", "9")
 	}
@@ -33,7 +33,7 @@ func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ..
 }
 
 // planned makes a plan of tasks, and makes it ready if asked.
-func planned(t *testing.T, s *store.Store, name string, on task.OnFailure, ready bool, specs ...task.Definition) (plan int64, ids []int64) {
+func planned(t *testing.T, s *store.Store, name string, on task.OnFailure, ready bool, specs ...task.Definition) (plan task.PlanID, ids []int64) {
 	t.Helper()
 	plan, err := s.NewPlan(t.Context(), task.PlanSpec{RequestKey: name, Name: name, OnFailure: on})
 	if err == nil {
@@ -231,7 +231,7 @@ func ignorePlan(err error) error {
 	return err
 }
 
-func retryFailed(ctx context.Context, s *store.Store, plan int64, ids []int64) error {
+func retryFailed(ctx context.Context, s *store.Store, plan task.PlanID, ids []int64) error {
 	tasks, err := s.Planned(ctx, plan, ids, 0)
 	for i := range tasks {
 		if t := &tasks[i]; err == nil && t.End == statemachine.Failed && t.RetriedBy == 0 {

@@ -20,13 +20,13 @@ import (
 // View reads one plan.
 type View struct {
 	Store Store
-	Plan  int64
+	Plan  task.PlanID
 }
 
 // Store is the namespace as a view needs it.
 type Store interface {
-	Plan(ctx context.Context, id int64) (*task.Plan, error)
-	PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error)
+	Plan(ctx context.Context, id task.PlanID) (*task.Plan, error)
+	PlanTasks(ctx context.Context, id task.PlanID, offset, limit int) ([]int64, error)
 	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
 	Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error)
 	EventSpan(ctx context.Context) (oldest, newest int64, err error)

@@ -283,7 +283,7 @@ func (s *Situation) onTask(attribute, value string) Remedy {
 }
 
 func (s *Situation) onPlan(attribute, value string) Remedy {
-	return Remedy{Object: "plan", Name: strconv.FormatInt(s.Record.Plan, 10), Attribute: attribute, Value: value}
+	return Remedy{Object: "plan", Name: strconv.FormatInt(int64(s.Record.Plan), 10), Attribute: attribute, Value: value}
 }
 
 func (c *candidate) onQueue(attribute, value string) Remedy {

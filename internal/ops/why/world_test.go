@@ -246,7 +246,7 @@ func drawWaiting(t drawer, id int64) Task {
 }
 
 // planID is the id of the plan of a task: each has one of its own.
-func planID(task int64) int64 { return 1000 + task }
+func planID(id int64) task.PlanID { return task.PlanID(1000 + id) }
 
 // drawPlanned puts a blocked task into a plan, or not.
 func drawPlanned(t drawer, w *Task) {
@@ -270,7 +270,7 @@ func (p *Plan) changePlan(c why.Remedy) error {
 	if err != nil {
 		return err
 	}
-	t := p.Task(id - planID(0))
+	t := p.Task(id - 1000)
 	wanted := map[string]task.PlanState{why.AttrReady: task.PlanBuilding, why.AttrHold: task.PlanHeld, why.AttrRetry: task.PlanHeld}
 	if t.Plan != wanted[c.Attribute] || (c.Attribute == why.AttrRetry) != (t.FailedTask != 0) {
 		return fmt.Errorf("%s is not for a plan that is %s", c.Attribute, t.Plan)

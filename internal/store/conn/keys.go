@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Keys builds every Redis key of one namespace. No key text stands anywhere
@@ -21,14 +22,14 @@ func (k Keys) Meta() string { return k.prefix + "meta" }
 func (k Keys) TaskID() string { return k.prefix + "task_id" }
 
 // Task is the hash of one task.
-func (k Keys) Task(id int64) string { return k.prefix + "task:" + idText(id) }
+func (k Keys) Task(id int64) string { return k.prefix + "task:" + IDText(id) }
 
-// idText is an id as keys have it, empty for 0, which no task and no plan has: so scripts learn how such keys begin.
-func idText(id int64) string {
+// IDText is an id as keys and scripts have it, empty for 0, which no task and no plan has: so scripts learn how such keys begin.
+func IDText[ID int64 | task.PlanID](id ID) string {
 	if id == 0 {
 		return ""
 	}
-	return strconv.FormatInt(id, 10)
+	return strconv.FormatInt(int64(id), 10)
 }
 
 // State is a sorted set of the ids in that state; score: the time of the move;
@@ -105,7 +106,7 @@ func (k Keys) Halt(name string) string { return k.prefix + "halt:" + name }
 func (k Keys) Follow() string { return k.prefix + "follow" }
 
 // Live is a stream of what the program of a task writes; it expires.
-func (k Keys) Live(id int64) string { return k.prefix + "live:" + idText(id) }
+func (k Keys) Live(id int64) string { return k.prefix + "live:" + IDText(id) }
 
 // Changed is the channel on which moves to an outcome are announced.
 func (k Keys) Changed() string { return k.prefix + "changed" }
@@ -172,24 +173,24 @@ func (k Keys) PlanID() string { return k.prefix + "plan_id" }
 func (k Keys) Plans() string { return k.prefix + "plans" }
 
 // Plan is the hash of one plan.
-func (k Keys) Plan(id int64) string { return k.prefix + "plan:" + idText(id) }
+func (k Keys) Plan(id task.PlanID) string { return k.prefix + "plan:" + IDText(id) }
 
 // PlanTasks is the list of the ids of a plan's tasks.
-func (k Keys) PlanTasks(id int64) string { return k.prefix + "plan_tasks:" + idText(id) }
+func (k Keys) PlanTasks(id task.PlanID) string { return k.prefix + "plan_tasks:" + IDText(id) }
 
 // Freed is the sorted set of the tasks of a plan that servers have to move.
-func (k Keys) Freed(id int64) string { return k.prefix + "freed:" + idText(id) }
+func (k Keys) Freed(id task.PlanID) string { return k.prefix + "freed:" + IDText(id) }
 
 // Growth is a hash: the steps of a plan that are opened once the lines of a result are known, and how far they are.
-func (k Keys) Growth(plan int64) string { return k.prefix + "growth:" + idText(plan) }
+func (k Keys) Growth(plan task.PlanID) string { return k.prefix + "growth:" + IDText(plan) }
 
 // Dependants is a list of the tasks that wait for a task.
 func (k Keys) Dependants(id int64) string {
-	return k.prefix + "dependants:" + idText(id)
+	return k.prefix + "dependants:" + IDText(id)
 }
 
 // Stuck is a list of those of the dependants that hold while their plan does.
-func (k Keys) Stuck(id int64) string { return k.prefix + "stuck:" + idText(id) }
+func (k Keys) Stuck(id int64) string { return k.prefix + "stuck:" + IDText(id) }
 
 // Draining is a sorted set of what servers have to do for plans: t<id> for a task that has ended, p<id> for a plan
 // some of whose tasks servers have to move, g<id> for one some of whose steps may be opened. Score: since when.

@@ -10,12 +10,14 @@ import (
 	"sync"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Subject says whose keys a script is called with. Which keys these are, and in which order, its header says alone; more
 // are those that have no name there and follow.
 type Subject struct {
-	Task, Plan                    int64
+	Task                          int64
+	Plan                          task.PlanID
 	Worker, Node, Bucket, Request string
 	More                          []string
 }
@@ -44,10 +46,10 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 	for _, st := range statemachine.States() {
 		names[string(st)] = keyName{begins: Keys{}.State(st), whose: namespace}
 	}
-	each(names, func(of *Subject) string { return idText(of.Task) }, map[string]func(Keys, int64) string{
+	each(names, func(of *Subject) string { return IDText(of.Task) }, map[string]func(Keys, int64) string{
 		"task": Keys.Task, "live": Keys.Live, "dependants": Keys.Dependants, "stuck": Keys.Stuck,
 	})
-	each(names, func(of *Subject) string { return idText(of.Plan) }, map[string]func(Keys, int64) string{
+	each(names, func(of *Subject) string { return IDText(of.Plan) }, map[string]func(Keys, task.PlanID) string{
 		"plan": Keys.Plan, "planTasks": Keys.PlanTasks, "freed": Keys.Freed, "growth": Keys.Growth,
 	})
 	each(names, func(of *Subject) string { return of.Worker }, map[string]func(Keys, string) string{

@@ -20,7 +20,7 @@ type scene struct {
 	*storetest.Space
 
 	t    *testing.T
-	plan int64
+	plan task.PlanID
 	held map[int64]tasks.Claimed
 }
 

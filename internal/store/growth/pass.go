@@ -16,8 +16,8 @@ import (
 
 // Store is what growing asks of the store.
 type Store interface {
-	Growth(ctx context.Context, plan int64) (*plans.Growth, error)
-	Grown(ctx context.Context, plan int64, nudges, trouble string, empty []plans.Came) (bool, error)
+	Growth(ctx context.Context, plan task.PlanID) (*plans.Growth, error)
+	Grown(ctx context.Context, plan task.PlanID, nudges, trouble string, empty []plans.Came) (bool, error)
 	Sources(ctx context.Context, ids []int64) ([]plans.Source, error)
 	ResultOf(ctx context.Context, id int64) (task.Result, error)
 	OpenAll(ctx context.Context, req tasks.OpenRequest) ([]task.Opened, error)
@@ -25,7 +25,7 @@ type Store interface {
 
 // Read reads the steps of a plan that are opened later, and how they are. A plan that has none has a view without steps. The error matches
 // [task.ErrNoPlan] or [ErrTemplate].
-func Read(ctx context.Context, st Store, plan int64) (*View, error) {
+func Read(ctx context.Context, st Store, plan task.PlanID) (*View, error) {
 	kept, err := st.Growth(ctx, plan)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Read(ctx context.Context, st Store, plan int64) (*View, error) {
 // Pass opens what can be opened of the steps of a plan, in at most pages calls that open some. It returns how many tasks it
 // has opened, and whether nothing is left to do until the plan is requeued. Any number of servers may do that
 // at the same time, and die at any point.
-func Pass(ctx context.Context, st Store, plan int64, pages int) (opened int, done bool, err error) {
+func Pass(ctx context.Context, st Store, plan task.PlanID, pages int) (opened int, done bool, err error) {
 	p := &pass{store: st, plan: plan, pages: pages}
 	for p.pages > 0 && !done && err == nil {
 		done, err = p.openPage(ctx)
@@ -67,7 +67,7 @@ func Pass(ctx context.Context, st Store, plan int64, pages int) (opened int, don
 
 type pass struct {
 	store  Store
-	plan   int64
+	plan   task.PlanID
 	pages  int // that may still be opened
 	opened int
 }

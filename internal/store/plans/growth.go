@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -20,7 +19,7 @@ const MaxGrowth = 1 << 20
 // [MaxGrowth] bytes, which package growth reads and writes, and how many they are. sources are the tasks for whose lines they are
 // that there are already. If the plan has some, or is not being built any more, nothing happens. The error matches
 // [task.ErrNoPlan] or [task.ErrNoTask].
-func (s *Plans) KeepGrowth(ctx context.Context, plan int64, text string, steps int, sources []int64) error {
+func (s *Plans) KeepGrowth(ctx context.Context, plan task.PlanID, text string, steps int, sources []int64) error {
 	if len(text) > MaxGrowth {
 		return fmt.Errorf("plan %d: step templates need %d bytes, limit %d", plan, len(text), MaxGrowth)
 	}
@@ -63,7 +62,7 @@ type GrownStep struct {
 }
 
 // Growth reads it, at one moment. The error matches [task.ErrNoPlan].
-func (s *Plans) Growth(ctx context.Context, plan int64) (*Growth, error) {
+func (s *Plans) Growth(ctx context.Context, plan task.PlanID) (*Growth, error) {
 	var hash, kept *redis.MapStringStringCmd
 	_, err := s.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		hash, kept = p.HGetAll(ctx, s.Keys.Plan(plan)), p.HGetAll(ctx, s.Keys.Growth(plan))
@@ -128,14 +127,14 @@ type Came struct {
 // Grown says that all that can be opened of a plan is, after what was read with those nudges; trouble is why the rest cannot be,
 // empty if it only has to wait. It returns false if that has to be looked at again: somebody has nudged meanwhile, or there are steps
 // that come to no task, which it records as opened or skipped.
-func (s *Plans) Grown(ctx context.Context, plan int64, nudges, trouble string, empty []Came) (bool, error) {
-	args := append(make([]any, 0, 3+3*len(empty)), plan, nudges, trouble)
+func (s *Plans) Grown(ctx context.Context, plan task.PlanID, nudges, trouble string, empty []Came) (bool, error) {
+	args := append(make([]any, 0, 3+3*len(empty)), int64(plan), nudges, trouble)
 	for _, c := range empty {
 		state := "opened"
 		if c.Skipped {
 			state = "skipped"
 		}
-		args = append(args, c.Step, state, tasks.PlanText(c.Source))
+		args = append(args, c.Step, state, conn.IDText(c.Source))
 	}
 	v, err := s.Run(ctx, "grown", conn.Subject{Plan: plan}, args...)
 	n, _ := v.(int64)
@@ -144,8 +143,8 @@ func (s *Plans) Grown(ctx context.Context, plan int64, nudges, trouble string, e
 
 // RetryGrowth has the servers look again at steps of a plan that could not be opened, and reports whether there are any. A plan that failed
 // because of them is ready again.
-func (s *Plans) RetryGrowth(ctx context.Context, plan int64) (bool, error) {
-	v, err := s.Run(ctx, "regrow", conn.Subject{Plan: plan}, plan)
+func (s *Plans) RetryGrowth(ctx context.Context, plan task.PlanID) (bool, error) {
+	v, err := s.Run(ctx, "regrow", conn.Subject{Plan: plan}, int64(plan))
 	n, _ := v.(int64)
 	return n == 1, err
 }

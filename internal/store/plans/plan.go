@@ -20,7 +20,7 @@ import (
 // NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
 // [Plans.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be, and an error that matches
 // [task.ErrRequestKey] together with the id if the key was used for another plan.
-func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
+func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, error) {
 	if spec.RequestKey == "" {
 		return 0, errors.New("plan: a request needs a key")
 	}
@@ -42,7 +42,8 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) 
 	if err != nil {
 		return 0, err
 	}
-	id, _ := v.(int64)
+	number, _ := v.(int64)
+	id := task.PlanID(number)
 	if id < 0 {
 		return -id, fmt.Errorf("plan %d: %w", -id, task.ErrRequestKey)
 	}
@@ -51,12 +52,12 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) 
 
 // SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
 // completed as soon as it is ready. by says who holds it. The error matches [task.ErrNoPlan] or [task.ErrPlanState].
-func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error) {
+func (s *Plans) SteerPlan(ctx context.Context, id task.PlanID, to task.PlanState, by string) (task.PlanState, error) {
 	from := SteeredFrom(to)
 	if from == nil {
 		return "", &statemachine.FieldError{Field: "state of a plan", Value: string(to), Want: "ready, held or cancelled"}
 	}
-	args := []any{id, string(to), by}
+	args := []any{int64(id), string(to), by}
 	for _, state := range from {
 		args = append(args, string(state))
 	}
@@ -84,8 +85,8 @@ func SteeredFrom(to task.PlanState) []task.PlanState {
 }
 
 // Plan reads a plan. The error matches [task.ErrNoPlan] if there is none.
-func (s *Plans) Plan(ctx context.Context, id int64) (*task.Plan, error) {
-	plans, err := s.PlansOf(ctx, []int64{id})
+func (s *Plans) Plan(ctx context.Context, id task.PlanID) (*task.Plan, error) {
+	plans, err := s.PlansOf(ctx, []task.PlanID{id})
 	if err != nil {
 		return nil, err
 	}
@@ -95,15 +96,15 @@ func (s *Plans) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	return &plans[0], nil
 }
 
-func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, task.ErrNoPlan) }
+func noPlan(id task.PlanID) error { return fmt.Errorf("plan %d: %w", id, task.ErrNoPlan) }
 
 // PlanIDs returns up to limit ids of plans, the newest first, from a rank on.
-func (s *Plans) PlanIDs(ctx context.Context, offset, limit int) ([]int64, error) {
+func (s *Plans) PlanIDs(ctx context.Context, offset, limit int) ([]task.PlanID, error) {
 	names, err := s.Redis.ZRevRange(ctx, s.Keys.Plans(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
 		return nil, s.Failed("plans", err)
 	}
-	return numbers(names), nil
+	return numbers[task.PlanID](names), nil
 }
 
 // ListPlans reads the plans of [Plans.PlanIDs] that are still there.
@@ -130,7 +131,7 @@ func (s *Plans) HalfBuilt(ctx context.Context) ([]task.Plan, error) {
 }
 
 // building are the ids of the plans that are not ready yet.
-func (s *Plans) building(ctx context.Context) (ids []int64, err error) {
+func (s *Plans) building(ctx context.Context) (ids []task.PlanID, err error) {
 	const page = 1000
 	for offset := 0; ; offset += page {
 		found, err := s.PlanIDs(ctx, offset, page)
@@ -158,26 +159,26 @@ func (s *Plans) building(ctx context.Context) (ids []int64, err error) {
 }
 
 // PlanTasks returns up to limit ids of tasks of a plan, in the order in which they were added, from a rank on.
-func (s *Plans) PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error) {
+func (s *Plans) PlanTasks(ctx context.Context, id task.PlanID, offset, limit int) ([]int64, error) {
 	names, err := s.Redis.LRange(ctx, s.Keys.PlanTasks(id), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
 		return nil, s.Failed("plan", err)
 	}
-	return numbers(names), nil
+	return numbers[int64](names), nil
 }
 
-func numbers(texts []string) []int64 {
-	ids := make([]int64, 0, len(texts))
+func numbers[ID int64 | task.PlanID](texts []string) []ID {
+	ids := make([]ID, 0, len(texts))
 	for _, text := range texts {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			ids = append(ids, n)
+			ids = append(ids, ID(n))
 		}
 	}
 	return ids
 }
 
 // PlansOf reads the plans with the ids, without those that are not there.
-func (s *Plans) PlansOf(ctx context.Context, ids []int64) ([]task.Plan, error) {
+func (s *Plans) PlansOf(ctx context.Context, ids []task.PlanID) ([]task.Plan, error) {
 	cmds := make([]*redis.MapStringStringCmd, len(ids))
 	err := s.Pipelined(ctx, "plan", func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -197,7 +198,7 @@ func (s *Plans) PlansOf(ctx context.Context, ids []int64) ([]task.Plan, error) {
 }
 
 // decodePlan reads a plan; what somebody has damaged counts as 0.
-func decodePlan(id int64, fields map[string]string) task.Plan {
+func decodePlan(id task.PlanID, fields map[string]string) task.Plan {
 	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
 	stamp := func(field string) time.Time { return task.ParseMoment(fields[field]) }
 	p := task.Plan{
@@ -219,7 +220,8 @@ func decodePlan(id int64, fields map[string]string) task.Plan {
 // of one (see package growth).
 type Work struct {
 	// Task, Plan or Growth, of a plan, is the id; the others are 0.
-	Task, Plan, Growth int64
+	Task         int64
+	Plan, Growth task.PlanID
 }
 
 // DueWork returns what servers have to do for plans, the oldest first, at most limit of it from rank offset on.
@@ -236,9 +238,9 @@ func (s *Plans) DueWork(ctx context.Context, offset, limit int) ([]Work, error) 
 		case name[0] == 't':
 			due = append(due, Work{Task: id})
 		case name[0] == 'p':
-			due = append(due, Work{Plan: id})
+			due = append(due, Work{Plan: task.PlanID(id)})
 		case name[0] == 'g':
-			due = append(due, Work{Growth: id})
+			due = append(due, Work{Growth: task.PlanID(id)})
 		}
 	}
 	return due, nil
@@ -284,8 +286,8 @@ func (f *Freed) Event() statemachine.Event {
 }
 
 // FreedTasks reads up to limit tasks of a plan that servers have to move, from a rank on: none if the plan is not ready.
-func (s *Plans) FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]Freed, statemachine.Time, error) {
-	r, err := s.RunList(ctx, "freed", conn.Subject{Plan: plan}, plan, offset, limit)
+func (s *Plans) FreedTasks(ctx context.Context, plan task.PlanID, offset, limit int) ([]Freed, statemachine.Time, error) {
+	r, err := s.RunList(ctx, "freed", conn.Subject{Plan: plan}, int64(plan), offset, limit)
 	if err != nil {
 		return nil, 0, err
 	}

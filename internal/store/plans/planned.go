@@ -16,7 +16,8 @@ import (
 // Planned is what is recorded of a task for its plan, and of those that need it.
 type Planned struct {
 	// Plan is 0 for a task of no plan.
-	ID, Plan int64
+	ID   int64
+	Plan task.PlanID
 	// State is empty if there is no record; End is how it ended, empty if it has not.
 	State, End statemachine.State
 	// Step is what it is called in the plan, empty for nothing.
@@ -79,7 +80,7 @@ type plannedLooks struct {
 
 // Planned reads tasks of a plan, in the order of the ids, at one moment. If of is above 0, Names is how often their
 // lists name that task.
-func (s *Plans) Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]Planned, error) {
+func (s *Plans) Planned(ctx context.Context, plan task.PlanID, ids []int64, of int64) ([]Planned, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -100,7 +101,7 @@ func (s *Plans) Planned(ctx context.Context, plan int64, ids []int64, of int64) 
 	return found, nil
 }
 
-func (s *Plans) lookPlanned(ctx context.Context, p redis.Pipeliner, plan, id, of int64) plannedLooks {
+func (s *Plans) lookPlanned(ctx context.Context, p redis.Pipeliner, plan task.PlanID, id, of int64) plannedLooks {
 	k, text := s.Keys, strconv.FormatInt(id, 10)
 	l := plannedLooks{
 		fields: p.HMGet(ctx, k.Task(id), plannedFields...), freed: p.ZScore(ctx, k.Freed(plan), text),
@@ -123,7 +124,7 @@ func (l *plannedLooks) tell(id int64) Planned {
 	f := tasks.TextsOf(plannedFields, l.fields.Val())
 	number := func(field string) int64 { n, _ := strconv.ParseInt(f[field], 10, 64); return n }
 	t := Planned{
-		ID: id, Plan: number(tasks.PlanField), State: statemachine.State(f["state"]), Step: f["step"],
+		ID: id, Plan: task.PlanID(number(tasks.PlanField)), State: statemachine.State(f["state"]), Step: f["step"],
 		Needs: task.ParseNeeds(f["needs"]), Waits: number("waits"),
 		DoomedBy: number("doomed_by"), RetriedBy: number("retried_by"), Skipped: f["skipped"] == "1", Feeds: f["feeds"] == "1",
 		Freed: l.freed.Err() == nil, Draining: l.draining.Err() == nil, Dependants: l.dependants.Val(), Stuck: l.stuck.Val(),
@@ -162,7 +163,7 @@ func (s *Plans) Dependants(ctx context.Context, id int64, stuck bool, offset, li
 }
 
 // FreedIDs reads the ids of up to limit tasks of a plan that servers have to move, from a rank on. A damaged id comes as 0.
-func (s *Plans) FreedIDs(ctx context.Context, plan int64, offset, limit int) ([]int64, error) {
+func (s *Plans) FreedIDs(ctx context.Context, plan task.PlanID, offset, limit int) ([]int64, error) {
 	names, err := s.Redis.ZRange(ctx, s.Keys.Freed(plan), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil && !conn.AboutData(err) {
 		return nil, s.Failed("freed", err)
@@ -191,7 +192,7 @@ type PlanSum struct {
 }
 
 // PlanSum reads a plan for an audit. The error matches [task.ErrNoPlan] if there is none.
-func (s *Plans) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
+func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 	var hash *redis.MapStringStringCmd
 	var listed, freed *redis.IntCmd
 	var draining, growth *redis.FloatCmd
@@ -199,8 +200,8 @@ func (s *Plans) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 	_, err := s.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		hash, listed = p.HGetAll(ctx, s.Keys.Plan(id)), p.LLen(ctx, s.Keys.PlanTasks(id))
 		freed = p.ZCard(ctx, s.Keys.Freed(id))
-		draining = p.ZScore(ctx, s.Keys.Draining(), "p"+strconv.FormatInt(id, 10))
-		kept, growth = p.Exists(ctx, s.Keys.Growth(id)), p.ZScore(ctx, s.Keys.Draining(), "g"+strconv.FormatInt(id, 10))
+		draining = p.ZScore(ctx, s.Keys.Draining(), "p"+conn.IDText(id))
+		kept, growth = p.Exists(ctx, s.Keys.Growth(id)), p.ZScore(ctx, s.Keys.Draining(), "g"+conn.IDText(id))
 		return nil
 	})
 	if err != nil && !conn.AboutData(err) {
@@ -223,7 +224,7 @@ func (s *Plans) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 
 // Requeue puts back on the lists of the servers what belongs there, and takes off what does not, about a task of a
 // plan or, with task 0, about the plan. No record of a task changes.
-func (s *Plans) Requeue(ctx context.Context, plan, task int64) error {
-	_, err := s.Run(ctx, "redrain", conn.Subject{Plan: plan, Task: task}, plan, task)
+func (s *Plans) Requeue(ctx context.Context, plan task.PlanID, task int64) error {
+	_, err := s.Run(ctx, "redrain", conn.Subject{Plan: plan, Task: task}, int64(plan), task)
 	return err
 }

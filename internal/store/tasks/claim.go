@@ -62,7 +62,7 @@ type Claimed struct {
 	// Bucket is where the task waits when it is opened again.
 	Bucket task.Bucket
 	// Plan is the plan of the task, 0 for none.
-	Plan int64
+	Plan task.PlanID
 	// Resources is what the round got of the node, by name; which, where the node offers at most MaxIDs.
 	Resources map[string]task.Allotted
 	// Expiry is when end_before comes, by the time of the namespace.
@@ -220,7 +220,7 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.Text(1), Running: r.Time(2)}
 	c := Claimed{
-		Task: t, Bucket: bucket, Plan: int64(f.Count(PlanField)), Resources: task.ParseAllotted(r.Text(3)),
+		Task: t, Bucket: bucket, Plan: task.PlanID(f.Count(PlanField)), Resources: task.ParseAllotted(r.Text(3)),
 		Expiry: at.Moment(t.EndBefore),
 		Spec: task.Spec{
 			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),

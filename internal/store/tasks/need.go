@@ -3,7 +3,6 @@ package tasks
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
@@ -65,7 +64,7 @@ func (e *NeedError) Error() string {
 
 // PlanStateError says in which state a plan is that does not allow something. It matches [task.ErrPlanState].
 type PlanStateError struct {
-	ID    int64
+	ID    task.PlanID
 	State task.PlanState
 }
 
@@ -88,14 +87,6 @@ func (req *OpenRequest) refused(r conn.Reply) error {
 		return fmt.Errorf("plan %d: %w", req.Plan, conn.ErrGrown)
 	}
 	return &NeedError{Index: int(r.Number(2)) - 1, ID: r.Number(3), Reason: r.Text(1)}
-}
-
-// PlanText is the id of a plan, empty for none.
-func PlanText(id int64) string {
-	if id == 0 {
-		return ""
-	}
-	return strconv.FormatInt(id, 10)
 }
 
 // IsBusy reports whether an error says that the dependants of a task are still being told of its end.

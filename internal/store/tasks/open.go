@@ -39,7 +39,7 @@ type OpenRequest struct {
 	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
 	KeyTTL time.Duration
 	// Plan is the plan that all of them belong to, 0 for none.
-	Plan int64
+	Plan task.PlanID
 	// Rules is the version of the rules from which the defaults of queues were taken; 0: whatever they are.
 	Rules int64
 	// Grow says that they are the next tasks of a step of the plan that was kept by [plans.Plans.KeepGrowth]; nil if not.
@@ -171,7 +171,7 @@ func (c *openCall) add(place int) error {
 	key, how := c.identity(d)
 	fields := values(d, c.store.Namespace())
 	c.tasks = append(c.tasks, c.buckets.index(bucket), conn.Flag(d.Text("hold") != ""), d.Text(startField), deadline, key, how,
-		PlanText(d.ReplayOf), len(fields))
+		conn.IDText(d.ReplayOf), len(fields))
 	c.tasks = append(c.tasks, fields...)
 	c.tasks = append(c.tasks, 2*len(d.Needs))
 	for _, n := range d.Needs {
@@ -227,7 +227,7 @@ func (c *openCall) args() []any {
 	}
 	args := []any{
 		int(life.Seconds()), n, string(statemachine.Open), conn.Protocol,
-		int64(ttl.Seconds()), string(statemachine.Blocked), PlanText(req.Plan), versionText(req.Rules),
+		int64(ttl.Seconds()), string(statemachine.Blocked), conn.IDText(req.Plan), versionText(req.Rules),
 	}
 	args = append(args, req.Grow.args(n)...)
 	args = append(args, len(c.buckets.names))
@@ -283,7 +283,7 @@ func (g *Grow) args(n int) []any {
 	if g == nil {
 		return []any{0}
 	}
-	return []any{5, g.Step, g.Before, g.Before + n, g.Of, PlanText(g.Source)}
+	return []any{5, g.Step, g.Before, g.Before + n, g.Of, conn.IDText(g.Source)}
 }
 
 // NoQueue is the error of a name that no queue has.

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // AdvancePlans does what one pass of a server does for plans, in pages of that size, and
@@ -38,7 +39,7 @@ func AdvancePlans(tb testing.TB, st *store.Store, page int, move bool) bool {
 	return len(drains) > 0
 }
 
-func moveFreed(tb testing.TB, st *store.Store, plan int64, page int, move bool) {
+func moveFreed(tb testing.TB, st *store.Store, plan task.PlanID, page int, move bool) {
 	tb.Helper()
 	freed, now, err := st.FreedTasks(tb.Context(), plan, 0, page)
 	if err != nil {

@@ -52,6 +52,6 @@ func read(ctx context.Context, m *manager.Manager, what []string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return m.ViewPlan(ctx, id)
+		return m.ViewPlan(ctx, task.PlanID(id))
 	}
 }
