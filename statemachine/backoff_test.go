@@ -92,19 +92,6 @@ func TestRestCanBeWritten(t *testing.T) {
 	}
 }
 
-func TestClasses(t *testing.T) {
-	t.Parallel()
-	var excused []sm.Class
-	for _, c := range sm.Classes() {
-		if !c.Charged() {
-			excused = append(excused, c)
-		}
-	}
-	if len(sm.Classes()) != 9 || len(excused) != 5 || !sm.Class("").Charged() || !sm.Class("unheard of").Charged() {
-		t.Errorf("%v, not charged: %v", sm.Classes(), excused)
-	}
-}
-
 // A shortage of the node is a fault where three in a row were not, or another node
 // has one too; a task pays a fault for it, and no failure, whatever it is charged for.
 func TestShortage(t *testing.T) {

@@ -36,7 +36,7 @@ func decideIn(rows []Transition, t *Task, o Occurrence, now Time) (Move, error) 
 	if known {
 		return Move{}, fmt.Errorf("task %d is %s: %s: %w", t.ID, t.State, o.Event, ErrNotDue)
 	}
-	return Move{}, &TransitionError{ID: t.ID, From: t.State, Event: o.Event, Actor: o.Actor}
+	return Move{}, &TransitionError{id: t.ID, from: t.State, event: o.Event, actor: o.Actor}
 }
 
 func (row *Transition) move(t *Task, o Occurrence, now Time) Move {
@@ -314,15 +314,15 @@ var (
 // TransitionError says that the table has no row for an event: in this state,
 // by this actor, it is never allowed.
 type TransitionError struct {
-	ID    int64
-	From  State
-	Event Event
-	Actor Actor
+	id    int64
+	from  State
+	event Event
+	actor Actor
 }
 
 // Error implements error.
 func (e *TransitionError) Error() string {
-	return fmt.Sprintf("task %d is %s: a %s cannot %s it", e.ID, e.From, e.Actor, e.Event)
+	return fmt.Sprintf("task %d is %s: a %s cannot %s it", e.id, e.from, e.actor, e.event)
 }
 
 // FieldError says that a field of a task does not hold what it must.

@@ -1,7 +1,6 @@
 package statemachine_test
 
 import (
-	"slices"
 	"testing"
 
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -51,26 +50,6 @@ func TestCounterEnd(t *testing.T) {
 	for c, end := range want {
 		if got := c.End(); got != end {
 			t.Errorf("%q beyond its limit ends a task as %q, want %q", c, got, end)
-		}
-	}
-}
-
-// What a round has passed, written by hand.
-func TestPassed(t *testing.T) {
-	t.Parallel()
-	ran := []sm.State{sm.Open, sm.Running}
-	executed := append(slices.Clone(ran), sm.Executed)
-	for s, before := range map[sm.State][]sm.State{
-		sm.Blocked: nil, sm.Open: nil, sm.Running: {sm.Open}, sm.Executed: ran,
-		sm.Succeeded: executed, sm.Failed: executed, sm.TimedOut: ran, sm.Terminated: ran, sm.Orphaned: ran,
-		sm.Expired: nil, sm.Cancelled: nil, sm.Archived: nil,
-	} {
-		want := append(slices.Clone(before), s)
-		got := sm.Passed(s)
-		slices.Sort(want)
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("a round that is %s has passed %v, want %v", s, got, want)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func checkAbsent(rows []Transition, c cell) []string {
 		switch {
 		case !errors.As(err, &refused):
 			return []string{fmt.Sprintf("%s, %s by %s: want a *TransitionError, got %v, %v", c.from, c.event, c.actor, move, err)}
-		case *refused != (TransitionError{ID: 7, From: c.from, Event: c.event, Actor: c.actor}):
+		case *refused != (TransitionError{id: 7, from: c.from, event: c.event, actor: c.actor}):
 			return []string{fmt.Sprintf("the error names something else: %+v", *refused)}
 		case move != (Move{}) || !reflect.DeepEqual(task, before):
 			return []string{"a refusal left something behind"}
@@ -120,18 +120,7 @@ func checkAbsent(rows []Transition, c cell) []string {
 }
 
 func (p *probe) check(rows []Transition, c cell) string {
-	task := sample(c.from)
-	o := Occurrence{Event: c.event, Actor: c.actor, Claim: "c", Round: 2}
-	if p.task != nil {
-		p.task(&task)
-	}
-	if p.asked != nil {
-		p.asked(&o)
-	}
-	now := p.now
-	if now == 0 {
-		now = sampleNow
-	}
+	task, o, now := p.question(c)
 	before := task
 	got, err := decideIn(rows, &task, o, now)
 	if !errors.Is(err, p.err) {
@@ -148,6 +137,21 @@ func (p *probe) check(rows []Transition, c cell) string {
 		return ""
 	}
 	return cmp.Diff(wanted, got)
+}
+
+// question is what the probe asks the cell.
+func (p *probe) question(c cell) (task Task, o Occurrence, now Time) {
+	task, o, now = sample(c.from), Occurrence{Event: c.event, Actor: c.actor, Claim: "c", Round: 2}, p.now
+	if p.task != nil {
+		p.task(&task)
+	}
+	if p.asked != nil {
+		p.asked(&o)
+	}
+	if now == 0 {
+		now = sampleNow
+	}
+	return task, o, now
 }
 
 func (w want) move(t *Task, o Occurrence) Move {
@@ -204,8 +208,8 @@ func mutilations(i int) map[string][]Transition {
 	change("an actor more", func(r *Transition) { r.Actors = Actors() })
 	change("an actor less", func(r *Transition) { r.Actors = r.Actors[1:] })
 	change("never taken", func(r *Transition) { r.When = "no such condition" })
-	if table[i].When != Always {
-		change("condition dropped", func(r *Transition) { r.When = Always })
+	if table[i].When != always {
+		change("condition dropped", func(r *Transition) { r.When = always })
 	}
 	if i+1 < len(table) && ordered(&table[i], &table[i+1]) {
 		rows := Table()
@@ -215,12 +219,49 @@ func mutilations(i int) map[string][]Transition {
 	return all
 }
 
+// TestCould: a row says of each round and stop what becomes of its condition in
+// all the probes together, and no less.
+func TestCould(t *testing.T) {
+	t.Parallel()
+	for i := range table {
+		for _, known := range []struct{ foreign, stop bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
+			held, missed := outcomes(&table[i], known.foreign, known.stop)
+			possible, certain := table[i].Could(known.foreign, known.stop)
+			if possible != held || certain == missed {
+				t.Errorf("row %d (%s), %+v: possible %v, certain %v, but it held %v and did not hold %v",
+					i, table[i].When, known, possible, certain, held, missed)
+			}
+		}
+	}
+}
+
+// outcomes says whether the condition of row holds in some probe, and whether it
+// fails to in some, if all probes are of a foreign round or none is, and of a task
+// that was asked to stop or not.
+func outcomes(row *Transition, foreign, stop bool) (held, missed bool) {
+	for c, probes := range expected() {
+		for _, p := range probes {
+			task, o, now := p.question(c)
+			task.StopAsked, task.Current.Claim = stop, "c"
+			if foreign {
+				task.Current.Claim = ""
+			}
+			if row.When.holds(&task, o, now) {
+				held = true
+			} else {
+				missed = true
+			}
+		}
+	}
+	return held, missed
+}
+
 // ordered says that the order of two rows makes a difference: they answer the
 // same question and may both hold. Nothing is allowed once more after a stop was
 // asked for, so those two never do.
 func ordered(a, b *Transition) bool {
 	same := a.From == b.From && a.Event == b.Event && a.Actors[0] == b.Actors[0]
-	return same && (a.When != StopWasAsked || b.When != OneMoreLoss)
+	return same && (a.When != stopWasAsked || b.When != oneMoreLoss)
 }
 
 func otherThan[T comparable](x T, all []T) T {

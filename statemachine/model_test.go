@@ -31,6 +31,17 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestCharged: the five classes that a task need not pay for, and no others.
+func TestCharged(t *testing.T) {
+	t.Parallel()
+	excused := []Class{ClassFetch, ClassHost, ClassInfrastructure, ClassShortage, ClassHandler}
+	for _, c := range append([]Class{ClassProgram, ClassTime, ClassMemory, ClassDisk, "", "unheard of"}, excused...) {
+		if got, want := c.charged(), !slices.Contains(excused, c); got != want {
+			t.Errorf("%q: charged %v", c, got)
+		}
+	}
+}
+
 // TestTableIsACopy: nobody outside can change the rules.
 func TestTableIsACopy(t *testing.T) {
 	t.Parallel()

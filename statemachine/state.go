@@ -180,17 +180,10 @@ const (
 	ClassHandler Class = "handler"
 )
 
-// Classes lists every class.
-func Classes() []Class {
-	return []Class{
-		ClassProgram, ClassTime, ClassMemory, ClassDisk, ClassFetch, ClassHost, ClassInfrastructure, ClassShortage, ClassHandler,
-	}
-}
-
-// Charged reports whether a failure of this class is the task's own, also for a
+// charged reports whether a failure of this class is the task's own, also for a
 // task that is charged for nothing else (see [Task.ChargeProgram]). A class that
 // is empty or unheard of is charged: a task must come to an end.
-func (c Class) Charged() bool {
+func (c Class) charged() bool {
 	switch c {
 	case ClassFetch, ClassHost, ClassInfrastructure, ClassShortage, ClassHandler:
 		return false

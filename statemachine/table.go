@@ -55,92 +55,92 @@ var (
 )
 
 var table = []Transition{
-	{From: None, Event: Create, Actors: byOpener, When: CreatedHeld, To: Blocked,
+	{From: None, Event: Create, Actors: byOpener, When: createdHeld, To: Blocked,
 		Why: "it waits until it is released"},
-	{From: None, Event: Create, Actors: byOpener, When: Always, To: Open,
+	{From: None, Event: Create, Actors: byOpener, When: always, To: Open,
 		Why: "a manager opens a task"},
 
-	{From: Open, Event: Claim, Actors: byWorker, When: MayStart, To: Running,
+	{From: Open, Event: Claim, Actors: byWorker, When: mayStart, To: Running,
 		Why: "a worker takes it in time"},
-	{From: Open, Event: Deadline, Actors: byServer, When: Overdue, To: Expired,
+	{From: Open, Event: Deadline, Actors: byServer, When: overdue, To: Expired,
 		Why: "end_before has passed"},
-	{From: Open, Event: Hold, Actors: byManager, When: Always, To: Blocked,
+	{From: Open, Event: Hold, Actors: byManager, When: always, To: Blocked,
 		Why: "an operator holds the task"},
-	{From: Open, Event: Cancel, Actors: byManager, When: Always, To: Cancelled,
+	{From: Open, Event: Cancel, Actors: byManager, When: always, To: Cancelled,
 		Why: "the task is called off before it ran"},
 
-	{From: Blocked, Event: Unblock, Actors: byOpener, When: Always, To: Open,
+	{From: Blocked, Event: Unblock, Actors: byOpener, When: always, To: Open,
 		Why: "what the task waited for is there"},
-	{From: Blocked, Event: Deadline, Actors: byServer, When: Overdue, To: Expired,
+	{From: Blocked, Event: Deadline, Actors: byServer, When: overdue, To: Expired,
 		Why: "end_before has passed"},
-	{From: Blocked, Event: Cancel, Actors: byOpener, When: Always, To: Cancelled,
+	{From: Blocked, Event: Cancel, Actors: byOpener, When: always, To: Cancelled,
 		Why: "the task is called off, or can never be freed"},
 
-	{From: Running, Event: Report, Actors: byWorker, When: Always, To: Executed, Fenced: true,
+	{From: Running, Event: Report, Actors: byWorker, When: always, To: Executed, Fenced: true,
 		Why: "the worker hands in its result"},
-	{From: Running, Event: StopOverdue, Actors: byWorker, When: OneMoreTimeout, To: Open,
+	{From: Running, Event: StopOverdue, Actors: byWorker, When: oneMoreTimeout, To: Open,
 		Via: StampTimeout, Count: Timeouts, NextRound: true, Fenced: true,
 		Why: "max_timeouts allows another round"},
-	{From: Running, Event: StopOverdue, Actors: byWorker, When: Always, To: TimedOut,
+	{From: Running, Event: StopOverdue, Actors: byWorker, When: always, To: TimedOut,
 		Via: StampTimeout, Count: Timeouts, Fenced: true,
 		Why: "overdue once too often"},
-	{From: Running, Event: HandBack, Actors: byWorker, When: StopWasAsked, To: Terminated, Fenced: true,
+	{From: Running, Event: HandBack, Actors: byWorker, When: stopWasAsked, To: Terminated, Fenced: true,
 		Why: "nobody wants it run any more"},
-	{From: Running, Event: HandBack, Actors: byWorker, When: Always, To: Open,
+	{From: Running, Event: HandBack, Actors: byWorker, When: always, To: Open,
 		Count: Releases, NextRound: true, Fenced: true,
 		Why: "this costs the task nothing"},
-	{From: Running, Event: Terminate, Actors: byWorker, When: Always, To: Terminated, Fenced: true,
+	{From: Running, Event: Terminate, Actors: byWorker, When: always, To: Terminated, Fenced: true,
 		Why: "stopped on request"},
-	{From: Running, Event: Cancel, Actors: byManager, When: ForeignRound, To: Terminated,
+	{From: Running, Event: Cancel, Actors: byManager, When: foreignRound, To: Terminated,
 		Why: "a foreign client cannot be told to stop; its report is refused"},
-	{From: Running, Event: Cancel, Actors: byManager, When: Always, To: Running, AskStop: true,
+	{From: Running, Event: Cancel, Actors: byManager, When: always, To: Running, AskStop: true,
 		Why: "the worker is asked to stop; the task is not opened again"},
-	{From: Running, Event: Deadline, Actors: byServer, When: Overdue, To: Expired,
+	{From: Running, Event: Deadline, Actors: byServer, When: overdue, To: Expired,
 		Why: "end_before has passed; a later report is refused"},
-	{From: Running, Event: Deadline, Actors: byServer, When: TimedOutOnceMore, To: Open,
+	{From: Running, Event: Deadline, Actors: byServer, When: timedOutOnceMore, To: Open,
 		Via: StampTimeout, Count: Timeouts, NextRound: true,
 		Why: "max_timeouts allows another round"},
-	{From: Running, Event: Deadline, Actors: byServer, When: RoundOverdue, To: TimedOut,
+	{From: Running, Event: Deadline, Actors: byServer, When: roundOverdue, To: TimedOut,
 		Via: StampTimeout, Count: Timeouts,
 		Why: "overdue once too often"},
-	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: StopWasAsked, To: Terminated,
+	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: stopWasAsked, To: Terminated,
 		Why: "the worker is gone"},
-	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: RoundVoid, To: Open,
+	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: roundVoid, To: Open,
 		Count: Releases, NextRound: true,
 		Why: "Redis has lost changes since the claim; this costs the task nothing"},
-	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: OneMoreLoss, To: Open,
+	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: oneMoreLoss, To: Open,
 		Count: Losses, NextRound: true,
 		Why: "max_losses allows another round"},
-	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: Always, To: Orphaned,
+	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: always, To: Orphaned,
 		Count: Losses,
 		Why:   "lost its worker once too often"},
 
-	{From: Executed, Event: Cancel, Actors: byManager, When: Always, To: Executed, AskStop: true,
+	{From: Executed, Event: Cancel, Actors: byManager, When: always, To: Executed, AskStop: true,
 		Why: "the report is judged as it is; the task is not opened again"},
-	{From: Executed, Event: Settle, Actors: byServer, When: ExecutedLate, To: Expired,
+	{From: Executed, Event: Settle, Actors: byServer, When: executedLate, To: Expired,
 		Why: "the report came after end_before"},
-	{From: Executed, Event: Settle, Actors: byServer, When: ExcusedOnceMore, To: Open,
+	{From: Executed, Event: Settle, Actors: byServer, When: excusedOnceMore, To: Open,
 		Via: StampFailure, Count: Faults, NextRound: true,
 		Why: "not the task's error; max_faults allows another round"},
-	{From: Executed, Event: Settle, Actors: byServer, When: RoundExcused, To: Failed,
+	{From: Executed, Event: Settle, Actors: byServer, When: roundExcused, To: Failed,
 		Via: StampFailure, Count: Faults,
 		Why: "not the task's error, but once too often"},
-	{From: Executed, Event: Settle, Actors: byServer, When: FailedOnceMore, To: Open,
+	{From: Executed, Event: Settle, Actors: byServer, When: failedOnceMore, To: Open,
 		Via: StampFailure, Count: Fails, NextRound: true,
 		Why: "max_fails and the round itself allow another one"},
-	{From: Executed, Event: Settle, Actors: byServer, When: RoundFailed, To: Failed,
+	{From: Executed, Event: Settle, Actors: byServer, When: roundFailed, To: Failed,
 		Via: StampFailure, Count: Fails,
 		Why: "failed once too often, or in a final round"},
-	{From: Executed, Event: Settle, Actors: byServer, When: Always, To: Succeeded,
+	{From: Executed, Event: Settle, Actors: byServer, When: always, To: Succeeded,
 		Why: "executed in time and without an error"},
 
-	{From: Succeeded, Event: Archive, Actors: byManager, When: Always, To: Archived, Why: archiveWhy},
-	{From: Failed, Event: Archive, Actors: byManager, When: Always, To: Archived, Why: archiveWhy},
-	{From: TimedOut, Event: Archive, Actors: byManager, When: Always, To: Archived, Why: archiveWhy},
-	{From: Expired, Event: Archive, Actors: byManager, When: Always, To: Archived, Why: archiveWhy},
-	{From: Cancelled, Event: Archive, Actors: byManager, When: Always, To: Archived, Why: archiveWhy},
-	{From: Terminated, Event: Archive, Actors: byManager, When: Always, To: Archived, Why: archiveWhy},
-	{From: Orphaned, Event: Archive, Actors: byManager, When: Always, To: Archived, Why: archiveWhy},
+	{From: Succeeded, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
+	{From: Failed, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
+	{From: TimedOut, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
+	{From: Expired, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
+	{From: Cancelled, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
+	{From: Terminated, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
+	{From: Orphaned, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
 }
 
 const archiveWhy = "a manager has handled the outcome"
@@ -154,48 +154,48 @@ type Condition string
 // The conditions of the table. None that asks for one more holds once a stop
 // was asked for.
 const (
-	Always           Condition = "always"
-	CreatedHeld      Condition = "created on hold"
-	MayStart         Condition = "max(start_after, not_before) <= now <= end_before"
-	Overdue          Condition = "now > end_before"
-	ForeignRound     Condition = "the round has no claim id"
-	StopWasAsked     Condition = "a stop was asked for"
-	RoundOverdue     Condition = "now - running > timeout (+ grace)"
-	TimedOutOnceMore Condition = "now - running > timeout (+ grace), timeouts + 1 <= max_timeouts"
-	OneMoreTimeout   Condition = "timeouts + 1 <= max_timeouts"
-	RoundVoid        Condition = "the round is of an epoch that is over"
-	OneMoreLoss      Condition = "losses + 1 <= max_losses"
-	ExecutedLate     Condition = "executed > end_before"
-	ExcusedOnceMore  Condition = "error is not empty but excused, faults + 1 <= max_faults"
-	RoundExcused     Condition = "error is not empty but excused"
-	FailedOnceMore   Condition = "error is not empty, fails + 1 <= max_fails, the round is not final"
-	RoundFailed      Condition = "error is not empty"
+	always           Condition = "always"
+	createdHeld      Condition = "created on hold"
+	mayStart         Condition = "max(start_after, not_before) <= now <= end_before"
+	overdue          Condition = "now > end_before"
+	foreignRound     Condition = "the round has no claim id"
+	stopWasAsked     Condition = "a stop was asked for"
+	roundOverdue     Condition = "now - running > timeout (+ grace)"
+	timedOutOnceMore Condition = "now - running > timeout (+ grace), timeouts + 1 <= max_timeouts"
+	oneMoreTimeout   Condition = "timeouts + 1 <= max_timeouts"
+	roundVoid        Condition = "the round is of an epoch that is over"
+	oneMoreLoss      Condition = "losses + 1 <= max_losses"
+	executedLate     Condition = "executed > end_before"
+	excusedOnceMore  Condition = "error is not empty but excused, faults + 1 <= max_faults"
+	roundExcused     Condition = "error is not empty but excused"
+	failedOnceMore   Condition = "error is not empty, fails + 1 <= max_fails, the round is not final"
+	roundFailed      Condition = "error is not empty"
 )
 
 // holds reports whether the condition holds for t when o happens at now.
 func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 	switch c {
-	case Always:
+	case always:
 		return true
-	case CreatedHeld:
+	case createdHeld:
 		return o.Held
-	case MayStart:
+	case mayStart:
 		return t.Due() <= now && now <= t.EndBefore
-	case Overdue:
+	case overdue:
 		return now > t.EndBefore
-	case ForeignRound:
+	case foreignRound:
 		return t.Current.Claim == ""
-	case StopWasAsked:
+	case stopWasAsked:
 		return t.StopAsked
-	case RoundVoid:
+	case roundVoid:
 		return o.FromLostEpoch
-	case RoundOverdue:
+	case roundOverdue:
 		return now > t.RoundEnd(o.Grace)
-	case ExecutedLate:
+	case executedLate:
 		return t.Current.Executed > t.EndBefore
-	case RoundExcused:
+	case roundExcused:
 		return t.excused(o)
-	case RoundFailed:
+	case roundFailed:
 		return t.Current.Failed
 	default:
 		return c.allows(t, o, now)
@@ -206,18 +206,36 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 // round more.
 func (c Condition) allows(t *Task, o Occurrence, now Time) bool {
 	switch c {
-	case TimedOutOnceMore:
+	case timedOutOnceMore:
 		return now > t.RoundEnd(o.Grace) && t.mayCount(Timeouts)
-	case OneMoreTimeout:
+	case oneMoreTimeout:
 		return t.mayCount(Timeouts)
-	case OneMoreLoss:
+	case oneMoreLoss:
 		return t.mayCount(Losses)
-	case ExcusedOnceMore:
+	case excusedOnceMore:
 		return t.excused(o) && t.mayCount(Faults)
-	case FailedOnceMore:
+	case failedOnceMore:
 		return t.Current.Failed && t.mayCount(Fails) && t.mayTry()
 	default:
 		return false
+	}
+}
+
+// Could says of the condition of a row whether it is possible and whether it is
+// certain, if nothing is known but who holds the round and what was asked of it:
+// foreign, that the claim has no id; stop, that a stop was asked for.
+func (row *Transition) Could(foreign, stop bool) (possible, certain bool) {
+	switch row.When {
+	case always:
+		return true, true
+	case stopWasAsked:
+		return stop, stop
+	case foreignRound:
+		return foreign, foreign
+	case timedOutOnceMore, oneMoreTimeout, oneMoreLoss, excusedOnceMore, failedOnceMore:
+		return !stop, false
+	default:
+		return true, false
 	}
 }
 
@@ -238,36 +256,4 @@ func (c Counter) End() State {
 		}
 	}
 	return None
-}
-
-// Passed lists the states that the round of a task in state s has surely been
-// in, s included, in the order of a task's life: for succeeded, the states open,
-// running and executed come before it. Each has its stamp in that round.
-func Passed(s State) []State {
-	var passed []State
-	for _, by := range States() {
-		if by == s || !reachable(s, by) {
-			passed = append(passed, by)
-		}
-	}
-	return passed
-}
-
-// reachable reports whether a round can come to the state s without passing
-// the state by. A round begins where [Create] puts a task.
-func reachable(s, by State) bool {
-	seen := map[State]bool{by: true}
-	for queue := []State{None}; len(queue) > 0; queue = queue[1:] {
-		if queue[0] == s {
-			return true
-		}
-		for i := range table {
-			row := &table[i]
-			if row.From == queue[0] && !row.NextRound && !seen[row.To] {
-				seen[row.To] = true
-				queue = append(queue, row.To)
-			}
-		}
-	}
-	return false
 }

@@ -45,8 +45,8 @@ type Task struct {
 	// is run again; after one of FatalCodes it never is. A failure without an
 	// exit code is not affected.
 	RetryCodes, FatalCodes []int
-	// ChargeProgram says that failures which are not the program's own count as
-	// Faults (see [Class.Charged]). Redis: charge = program.
+	// ChargeProgram says that failures which are neither the program's own nor of a
+	// limit of the round count as Faults. Redis: charge = program.
 	ChargeProgram bool
 
 	// Outcome is the end state of an archived task.
@@ -125,7 +125,7 @@ func (t *Task) RoundEnd(grace Duration) Time {
 // nobody's charge. A failure that another round would not mend is the task's.
 func (t *Task) excused(o Occurrence) bool {
 	r := &t.Current
-	return r.Failed && r.Retry != Never && (o.Excused || r.Class == ClassShortage || t.ChargeProgram && !r.Class.Charged())
+	return r.Failed && r.Retry != Never && (o.Excused || r.Class == ClassShortage || t.ChargeProgram && !r.Class.charged())
 }
 
 // mayTry says that the worker and the exit code of the present round let the task

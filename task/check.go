@@ -18,8 +18,8 @@ const maxName = 64
 
 // The range of a priority.
 const (
-	MinPriority = -1000
-	MaxPriority = 1000
+	minPriority = -1000
+	maxPriority = 1000
 )
 
 const wantName = "1 to 64 letters, digits, dots, underscores and dashes that begin with a letter, a digit or an underscore"

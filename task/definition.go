@@ -33,7 +33,8 @@ type Defaults map[string]string
 func (d Defaults) MarshalJSON() ([]byte, error) {
 	object := make(map[string]any, len(d))
 	for name, text := range d {
-		if object[name] = text; Number(name) && finite(text) {
+		object[name] = text
+		if at, known := places[name]; known && table[at].number && finite(text) {
 			object[name] = json.Number(text)
 		}
 	}
@@ -217,10 +218,7 @@ func (d *Definition) Set(name, text string) error {
 	return nil
 }
 
-// Argv are the words of the field argv; nil if there is none.
-func (d *Definition) Argv() []string { return words(d.Text("argv")) }
-
-// words reads the JSON array of the field argv.
+// words reads the JSON array of the field argv; nil if there is none.
 func words(text string) []string {
 	var argv []string
 	_ = json.Unmarshal([]byte(text), &argv) // was checked; nil for the empty text
@@ -229,7 +227,7 @@ func words(text string) []string {
 
 // Map returns the definition with f applied to its input and to each word of its argv.
 func (d Definition) Map(f func(string) string) (Definition, error) {
-	if argv := d.Argv(); argv != nil {
+	if argv := words(d.Text("argv")); argv != nil {
 		for i, word := range argv {
 			argv[i] = f(word)
 		}

@@ -18,12 +18,13 @@ type Field struct {
 	Default string
 	// Doc says what it is, for the reference; see [Field.Usage].
 	Doc string
-	// Configured says that [task_defaults] can give it, Queued that a queue can too.
-	Configured, Queued bool
+	// Configured says that [task_defaults] can give it.
+	Configured bool
 	// Planned says that only a task of a plan has it.
 	Planned bool
 
 	kind
+	queued bool // a queue can give it too
 	always bool // it stands in each record, as the original has it
 }
 
@@ -63,7 +64,7 @@ var table = []Field{
 	line("labels", "", byQueue, labels(func(s *Spec) *[]string { return &s.Labels }), "What a worker must offer, all of it."),
 	line("resources", "", byQueue, resources(func(s *Spec) *map[string]int { return &s.Resources }), "What the task takes of its node while it runs, for example `gpu=1,mem=2048`."),
 	line("class", "", byOpener, text(func(s *Spec) *string { return &s.Class }, CheckClass), "Class that a worker must serve, such as the name of a Go function; empty for that of the queue."),
-	line("priority", "0", byQueue, whole(func(s *Spec) **int { return &s.Priority }, MinPriority, MaxPriority), "Priority in its queue, higher first; waiting raises it (see the attribute `aging` of queues)."),
+	line("priority", "0", byQueue, whole(func(s *Spec) **int { return &s.Priority }, minPriority, maxPriority), "Priority in its queue, higher first; waiting raises it (see the attribute `aging` of queues)."),
 	line("key", "", byOpener, text(func(s *Spec) *string { return &s.Key }, printed(maxKey)), "Name that makes the task unique in its queue for 7 days: the same key opens no second one."),
 	line("hold", "", byOpener, text(func(s *Spec) *string { return &s.Hold }, printed(maxHold)), "Why the task begins held, until it is released."),
 	line("comment", "", byOpener, text(func(s *Spec) *string { return &s.Comment }, printed(maxHold)), "Note for people, shown with the task."),
@@ -77,8 +78,8 @@ var original = []string{"program", "source", "input", "start_after", "end_before
 
 func line(name, otherwise string, by int, k kind, doc string) Field {
 	return Field{
-		Name: name, Default: otherwise, Doc: doc, Configured: by >= byConfig, Queued: by == byQueue, Planned: by == byPlan,
-		kind: k, always: slices.Contains(original, name),
+		Name: name, Default: otherwise, Doc: doc, Configured: by >= byConfig, Planned: by == byPlan,
+		kind: k, queued: by == byQueue, always: slices.Contains(original, name),
 	}
 }
 
@@ -115,7 +116,7 @@ func names(which func(*Field) bool) []string {
 }
 
 // DefaultNames are the names of the fields that a queue can give to its tasks, sorted.
-func DefaultNames() []string { return names(func(f *Field) bool { return f.Queued }) }
+func DefaultNames() []string { return names(func(f *Field) bool { return f.queued }) }
 
 // Parse checks the text of a field by its name and returns its one form: times in
 // seconds, lists sorted. The error is a [*statemachine.FieldError].
@@ -133,12 +134,6 @@ func (f *Field) Type() (kind, limits string) { return f.name, f.limits }
 
 // List reports whether the field is a list.
 func (f *Field) List() bool { return f.list }
-
-// Number reports whether a field, by its name, is a number, also in JSON.
-func Number(name string) bool {
-	at, known := places[name]
-	return known && table[at].number
-}
 
 // Usage is the beginning of Doc, for the help of a flag.
 func (f *Field) Usage() string {
@@ -165,7 +160,7 @@ func (f *Field) read(text string, now time.Time) (string, error) {
 			return "", bad("", text, "a time such as 1795230670.5, 2026-11-21T08:00:00Z, +10m or inf")
 		}
 		return canonical, nil
-	case f.list && text == EmptyList:
+	case f.list && text == emptyList:
 		return "", nil
 	default:
 		return f.parse(text)

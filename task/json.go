@@ -92,10 +92,10 @@ func paired(object map[string]any) string {
 
 func orNoneText(texts []string) string {
 	if len(texts) == 0 {
-		return EmptyList
+		return emptyList
 	}
 	return strings.Join(texts, ",")
 }
 
-// EmptyList stands for an empty list, whatever the defaults are.
-const EmptyList = "none"
+// emptyList stands for an empty list, whatever the defaults are.
+const emptyList = "none"

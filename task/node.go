@@ -99,16 +99,13 @@ func mostThreads(workers []Worker) Limit {
 	return AtMost(most)
 }
 
-// NodeKeys are the attributes that [NodeRecord.Set] knows: maxthreads.
-func NodeKeys() []string { return []string{maxThreadsField} }
-
 const maxThreadsField = "maxthreads"
 
-// Set changes one attribute by its name, one of [NodeKeys]. The empty value
+// Set changes one attribute by its name: maxthreads. The empty value
 // leaves it to the configuration of the node's workers again.
 func (n *NodeRecord) Set(key, value string) error {
 	if key != maxThreadsField {
-		return unknownKey(key, NodeKeys())
+		return unknownKey(key, []string{maxThreadsField})
 	}
 	var l Limit
 	if value != "" {

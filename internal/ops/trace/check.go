@@ -271,18 +271,7 @@ func (p place) holds(row sm.Transition) (possible, certain bool) {
 	if row.AskStop && p.stop {
 		return false, false
 	}
-	switch row.When {
-	case sm.Always:
-		return true, true
-	case sm.StopWasAsked:
-		return p.stop, p.stop
-	case sm.ForeignRound:
-		return p.foreign, p.foreign
-	case sm.TimedOutOnceMore, sm.OneMoreTimeout, sm.OneMoreLoss, sm.ExcusedOnceMore, sm.FailedOnceMore:
-		return !p.stop, false
-	default:
-		return true, false
-	}
+	return row.Could(p.foreign, p.stop)
 }
 
 // why says what is wrong with e, of a task that may be at any of these places.

@@ -95,7 +95,7 @@ var defects = []defect{
 	{"a stop is forgotten", "statemachine/task.go", "if t.StopAsked {", "if false {", rules},
 	{"a stop that crosses another round is forgotten", "statemachine/decide.go",
 		"if m.NextRound && t.StopAsked && !m.StopAsked {", "if false {", rules},
-	{"a fault is charged", "statemachine/task.go", "t.ChargeProgram && !r.Class.Charged()", "false", rules},
+	{"a fault is charged", "statemachine/task.go", "t.ChargeProgram && !r.Class.charged()", "false", rules},
 	{"backoff is ignored", "statemachine/decide.go", "m.NotBefore = t.rest(row, o, now)", "m.NotBefore = 0", rules},
 	{"a fatal exit code is tried again", "statemachine/task.go",
 		"case slices.Contains(t.FatalCodes, r.ExitCode):", "case false:", rules},

@@ -105,7 +105,7 @@ func transitions() string {
 // rule is a row without the state it starts from.
 func rule(row sm.Transition) string {
 	return strings.Join([]string{
-		code(string(row.Event)), actors(row.Actors), condition(row.When), to(row), effect(row), row.Why,
+		code(string(row.Event)), actors(row.Actors), condition(row), to(row), effect(row), row.Why,
 	}, " | ")
 }
 
@@ -123,11 +123,11 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-func condition(c sm.Condition) string {
-	if c == sm.Always {
-		return string(c)
+func condition(row sm.Transition) string {
+	if _, always := row.Could(false, false); always {
+		return string(row.When)
 	}
-	return code(string(c))
+	return code(string(row.When))
 }
 
 func actors(all []sm.Actor) string {
