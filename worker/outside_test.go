@@ -27,6 +27,7 @@ import (
 func start(t *testing.T, site *tdf.Site, o worker.Options) (w *worker.Worker, stop func()) {
 	t.Helper()
 	o.TempDir, o.SpoolDir, o.ProgramDir, o.DiskReserve = t.TempDir(), t.TempDir(), t.TempDir(), -1
+	o.SleepMax = 10 * time.Millisecond // the time of tdftest stands still, and wakes nobody
 	w, err := worker.New(site, o)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +183,7 @@ func TestAttempt(t *testing.T) {
 	}
 	_, stop := start(t, site, worker.Options{
 		Name: "w", Logger: slog.New(slog.NewJSONHandler(&log, nil)), Handlers: map[string]worker.Handler{"h": h},
-		Settings: worker.Settings{Node: "n", Resources: task.Resources{"gpu": 3}, SleepMax: 10 * time.Millisecond},
+		Settings: worker.Settings{Node: "n", Resources: task.Resources{"gpu": 3}},
 	})
 	id := submit(t, m, "h", func(s *task.Spec) {
 		s.Resources, s.Retry = task.Resources{"gpu": 2}, task.Retry{Limit: task.AtMost(1), Delay: -1}
