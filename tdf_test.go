@@ -2,8 +2,10 @@ package tdf_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,18 @@ func TestConnectRefuses(t *testing.T) {
 		"tdf.Config.ReadTimeout":                func(c *tdf.Config) { c.ReadTimeout = -1 },
 		"sentinel_addrs":                        func(c *tdf.Config) { c.SentinelMaster = "mymaster" },
 		"not in braces":                         func(c *tdf.Config) { c.ClusterAddrs = []string{"h:1"} },
+		"tdf.Config.ServerName: [redis] server_name = \"r\": has no effect without tls": func(c *tdf.Config) { c.ServerName = "r" },
+		"tdf.Config.CertFile: [redis] cert_file": func(c *tdf.Config) {
+			c.TLS, c.CertFile, c.KeyFile = true, "/no/such.pem", os.Args[0]
+		},
+		"tdf.Config.KeyFile: [redis] key_file": func(c *tdf.Config) {
+			c.TLS, c.CertFile, c.KeyFile = true, os.Args[0], "/no/such.pem"
+		},
+		"tdf.Config.SentinelPassword: [redis]":   func(c *tdf.Config) { c.SentinelPassword = "s" },
+		"tdf.Config.SentinelAddrs: [redis]":      func(c *tdf.Config) { c.SentinelMaster, c.SentinelAddrs = "m", []string{"x:y"} },
+		"tdf.Config.DialTimeout: [redis]":        func(c *tdf.Config) { c.DialTimeout = -1 },
+		"tdf.Config.WriteTimeout: [redis]":       func(c *tdf.Config) { c.WriteTimeout = -1 },
+		"tdf.Config.ReplicationTimeout: [redis]": func(c *tdf.Config) { c.ReplicationTimeout = -1 },
 	} {
 		c := tdf.Config{Addr: srv.Socket(), Namespace: "x"}
 		change(&c)
@@ -44,6 +58,7 @@ func TestConnectRefuses(t *testing.T) {
 func TestConnectNeedsRedis(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, redistest.WithPassword("sesame#1;"))
+	locked.Do(t, "ACL", "SETUSER", "resizer", "on", ">open", "allcommands", "allkeys", "allchannels")
 	evicting := redistest.Start(t, redistest.WithConfig("maxmemory-policy", "allkeys-lru"))
 	for what, c := range map[string]struct {
 		tdf.Config
@@ -57,6 +72,8 @@ func TestConnectNeedsRedis(t *testing.T) {
 		"no such database": {tdf.Config{Addr: redistest.Shared(t).Socket(), DB: 999}, task.ErrUnreachable, "db"},
 		"evicting":         {tdf.Config{Addr: evicting.Socket()}, task.ErrUnfit, "maxmemory-policy"},
 		"right":            {tdf.Config{Addr: locked.Socket(), Password: "sesame#1;"}, nil, ""},
+		"a user":           {tdf.Config{Addr: locked.Socket(), Username: "resizer", Password: "open"}, nil, ""},
+		"no such user":     {tdf.Config{Addr: locked.Socket(), Username: "resize", Password: "open"}, task.ErrUnreachable, "password"},
 	} {
 		c.Namespace = "n"
 		site, err := tdf.Connect(t.Context(), c.Config)
@@ -71,6 +88,59 @@ func TestConnectNeedsRedis(t *testing.T) {
 	}
 }
 
+// A file with every key of [redis] gives what a program would write.
+func TestLoadGivesEveryField(t *testing.T) {
+	t.Parallel()
+	pem := filepath.Join(t.TempDir(), "some.pem")
+	write(t, pem, "")
+	given := map[string]bool{"Logger": true} // is in no file
+	for text, want := range map[string]tdf.Config{
+		"[tdf]\nnamespace=n\n[redis]\nhost=r\nport=6380\nusername=u\npassword=p#1;\ndb=3\ntls=true\nca_file=PEM\ncert_file=PEM\n" +
+			"key_file=PEM\nserver_name=s\ndial_timeout=1.5\nread_timeout=2.5\nwrite_timeout=3.5\ndurability=safe\n": {
+			Addr: "r:6380", Namespace: "n", Username: "u", Password: "p#1;", DB: 3,
+			TLS: true, CAFile: pem, CertFile: pem, KeyFile: pem, ServerName: "s",
+			DialTimeout: 1500 * time.Millisecond, ReadTimeout: 2500 * time.Millisecond, WriteTimeout: 3500 * time.Millisecond,
+			Durability: "safe", ReplicationTimeout: time.Second,
+		},
+		"[tdf]\nnamespace=n\n[redis]\nsentinel_master=m\nsentinel_addrs=a:1,b:2\nsentinel_password=q\ndurability=ha\nreplication_timeout=0.5\n": {
+			Namespace: "n", SentinelMaster: "m", SentinelAddrs: []string{"a:1", "b:2"}, SentinelPassword: "q",
+			DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+			Durability: "ha", ReplicationTimeout: 500 * time.Millisecond,
+		},
+		"[tdf]\nnamespace={n}\n[redis]\ncluster_addrs=a:1,b:2\n": {
+			Namespace: "{n}", ClusterAddrs: []string{"a:1", "b:2"},
+			DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+			Durability: "fast", ReplicationTimeout: time.Second,
+		},
+	} {
+		file := filepath.Join(t.TempDir(), "tdf.cfg")
+		write(t, file, strings.ReplaceAll(text, "PEM", pem))
+		c, err := tdf.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for field, value := range reflect.ValueOf(c).Fields() {
+			wanted := reflect.ValueOf(want).FieldByIndex(field.Index)
+			if field.IsExported() && fmt.Sprint(value) != fmt.Sprint(wanted) { // no list is as good as an empty one
+				t.Errorf("%s is %v, want %v", field.Name, value, wanted)
+			}
+			given[field.Name] = given[field.Name] || !field.IsExported() || !wanted.IsZero()
+		}
+	}
+	for name, is := range given {
+		if !is {
+			t.Errorf("no file gives %s", name)
+		}
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A file gives the fields and what is made from the site its defaults; the fields can be
 // changed in between, and the rest of the file stays.
 func TestLoad(t *testing.T) {
@@ -78,9 +148,7 @@ func TestLoad(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tdf.cfg")
 	text := "[redis]\nhost=" + redistest.Shared(t).Socket() + "\nread_timeout=2.5\n[tdf]\nnamespace=of-the-file\n" +
 		"[task_defaults]\ntimeout=7\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, text)
 	c, err := tdf.Load(file)
 	if err != nil || c.Namespace != "of-the-file" || c.ReadTimeout != 2500*time.Millisecond || c.Addr != redistest.Shared(t).Socket() {
 		t.Fatalf("%+v, %v", c, err)

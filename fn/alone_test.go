@@ -2,6 +2,7 @@ package fn_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -122,7 +123,9 @@ func TestSubmitRefused(t *testing.T) {
 	m := newSite(t, t.TempDir())
 	anything := fn.New("any", func(context.Context, any) (int, error) { return 0, nil })
 	var wrong *fn.ValueError
-	if _, err := anything.Submit(t.Context(), m, func() {}); !errors.As(err, &wrong) || wrong.Function != "any" || wrong.Argument != 1 {
+	_, err := anything.Submit(t.Context(), m, func() {})
+	if !errors.Is(err, fn.ErrValue) || !errors.As(err, &wrong) || wrong.Function != "any" || wrong.Argument != 1 ||
+		!errors.As(wrong.Err, new(*json.UnsupportedTypeError)) {
 		t.Error(err)
 	}
 	if _, err := anything.Submit(t.Context(), m, 1, fn.After(plan.ID(1))); err == nil || !strings.Contains(err.Error(), "calls of a plan") {

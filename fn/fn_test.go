@@ -68,7 +68,7 @@ func TestValues(t *testing.T) {
 	checkValue(t, shown, fmt.Sprintf("6 %q {X:1 Y:-0.5}", strings.Repeat("\x00<\n\"$1ü ", 2)))
 	checkValue(t, fn.Result[int](p, plan.ID(n.ID())), 6)
 	var wrong *fn.ValueError
-	if _, err := fn.Result[int](p, both).Get(t.Context()); !errors.As(err, &wrong) || wrong.Task != both.ID() ||
+	if _, err := fn.Result[int](p, both).Get(t.Context()); !errors.Is(err, fn.ErrValue) || !errors.As(err, &wrong) || wrong.Task != both.ID() ||
 		!strings.Contains(err.Error(), `"\"a blra b\"" is no int`) {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/tdftest"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -97,6 +98,24 @@ func TestFailsForGood(t *testing.T) {
 	var none *plan.ResultError
 	if _, err := p.Result(t.Context(), bad); !errors.As(err, &none) || none.End != statemachine.Failed || !errors.Is(err, plan.ErrNoResult) {
 		t.Error(err)
+	}
+}
+
+// An output that was cut is no result, although its task has succeeded.
+func TestCutOutput(t *testing.T) {
+	t.Parallel()
+	site, _ := tdftest.New(t)
+	p, err := plan.New(t.Context(), manager.New(site, "m", manager.Options{}), t.Name())
+	must(t, err)
+	loud := p.Add(task.Spec{Program: "loud", Class: "loud"})
+	must(t, p.Ready(t.Context()))
+	tdftest.Work(t, site, handlers{"loud": func(_ context.Context, j *worker.Job) error {
+		_, err := j.Stdout().Write(make([]byte, j.OutputLimit+1))
+		return err
+	}})
+	var none *plan.ResultError
+	if text, err := p.Result(t.Context(), loud); !errors.As(err, &none) || !none.Cut || none.Task != loud.ID() || none.End != statemachine.Succeeded {
+		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }
 

@@ -34,23 +34,27 @@ func TestRefused(t *testing.T) {
 	must(t, other.Send(t.Context()))
 	var none *plan.Task
 	for name, c := range map[string]struct {
-		dep  plan.Dep
-		want string
+		dep   plan.Dep
+		place int // of the handle that cannot be; what an id means, the site knows
+		want  string
 	}{
-		"nil":             {nil, "task 2 of the plan (p), dependency 2: it is nil"},
-		"no task":         {none, "task 2 of the plan (p), dependency 2: it is nil"},
-		"nothing any":     {plan.Any(nil), "task 2 of the plan (p), dependency 2: it is nil"},
-		"foreign":         {foreign, "dependency 2: it is a handle of plan 1"},
-		"foreign failure": {plan.Failure(foreign), "dependency 2: it is a handle of plan 1"},
-		"negative":        {plan.ID(-1), "-1 is not the id of a task"},
-		"foreign id":      {plan.ID(foreign.ID()), "task 2 of the plan (p): task 1 belongs to another plan"},
-		"itself":          {plan.ID(3), "task 2 of the plan (p): there is no task 3"},
+		"nil":             {nil, 2, "task 2 of the plan (p), dependency 2: it is nil"},
+		"no task":         {none, 2, "task 2 of the plan (p), dependency 2: it is nil"},
+		"nothing any":     {plan.Any(nil), 2, "task 2 of the plan (p), dependency 2: it is nil"},
+		"foreign":         {foreign, 2, "dependency 2: it is a handle of plan 1"},
+		"foreign failure": {plan.Failure(foreign), 2, "dependency 2: it is a handle of plan 1"},
+		"negative":        {plan.ID(-1), 2, "-1 is not the id of a task"},
+		"foreign id":      {plan.ID(foreign.ID()), 0, "task 2 of the plan (p): task 1 belongs to another plan"},
+		"itself":          {plan.ID(3), 0, "task 2 of the plan (p): there is no task 3"},
 	} {
 		p := newPlan(t, s)
 		first := p.Add(spec("p", "1"))
 		p.Add(spec("p", "2"), first, c.dep)
 		for range 2 {
-			if err := p.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			err := p.Ready(t.Context())
+			var refused *plan.TaskError
+			if !errors.As(err, &refused) || refused.Index != 1 || refused.Place != c.place || !strings.Contains(err.Error(), c.want) ||
+				errors.Is(refused.Err, plan.ErrForeign) != (c.place > 0) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)
 			}
 		}

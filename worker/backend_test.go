@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,11 +20,14 @@ import (
 type oneQueue struct {
 	work, renew chan struct{} // there is a task, a heartbeat is wanted
 	reports     chan worker.Commit
+	chunks      chan worker.Chunk
 
 	mu      sync.Mutex
 	due     []worker.Claimed
 	session worker.Session
 	ended   int64 // sessions up to this incarnation are over
+
+	followed []worker.Followed
 }
 
 func now() statemachine.Time { return statemachine.Time(time.Now().UnixMicro()) }
@@ -71,7 +75,7 @@ func (q *oneQueue) Register(_ context.Context, r task.Registration) (worker.Regi
 }
 
 func (q *oneQueue) Renew(_ context.Context, s worker.Session, _ worker.Heartbeat) (worker.Renewal, error) {
-	return worker.Renewal{Lease: s.Lease, Now: now(), Redis: now()}, q.holds(s.Incarnation)
+	return worker.Renewal{Lease: s.Lease, Now: now(), Redis: now(), Followed: q.followed}, q.holds(s.Incarnation)
 }
 
 func (q *oneQueue) Leave(_ context.Context, s worker.Session) error { return q.holds(s.Incarnation) }
@@ -125,7 +129,12 @@ func (q *oneQueue) Turn(ctx context.Context, commits []worker.Commit, next *work
 	return t
 }
 
-func (q *oneQueue) Tell(context.Context, string, *statemachine.Task, worker.News) error { return nil }
+func (q *oneQueue) Tell(_ context.Context, _ string, _ *statemachine.Task, news worker.News) error {
+	for _, c := range news.Chunks {
+		q.chunks <- c
+	}
+	return nil
+}
 
 func (q *oneQueue) Results(context.Context, []int64) ([]task.Result, error) { return nil, nil }
 
@@ -133,13 +142,25 @@ func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[st
 	return make([]map[string]string, len(ids)), nil
 }
 
+func newQueue() *oneQueue {
+	return &oneQueue{
+		work: make(chan struct{}, 10), renew: make(chan struct{}, 10), reports: make(chan worker.Commit, 10),
+		chunks: make(chan worker.Chunk, 10), followed: []worker.Followed{{ID: 7, Since: now()}},
+	}
+}
+
+func optionsFor(t *testing.T, b worker.Backend, handler worker.Handler) worker.Options {
+	t.Helper()
+	return worker.Options{Name: "w", Backend: b, Handlers: map[string]worker.Handler{"p": handler}, Settings: worker.Settings{
+		Slots: 1, TempDir: t.TempDir(), SpoolDir: t.TempDir(), ProgramDir: t.TempDir(), DiskReserve: -1,
+	}}
+}
+
 // startWorker runs a worker with a queue of its own until the test ends.
 func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
 	t.Helper()
-	q := &oneQueue{work: make(chan struct{}, 10), renew: make(chan struct{}, 10), reports: make(chan worker.Commit, 10)}
-	w, err := worker.New(nil, worker.Options{Name: "w", Backend: q, Handlers: map[string]worker.Handler{"p": handler}, Settings: worker.Settings{
-		Slots: 1, TempDir: t.TempDir(), SpoolDir: t.TempDir(), ProgramDir: t.TempDir(), DiskReserve: -1,
-	}})
+	q := newQueue()
+	w, err := worker.New(nil, optionsFor(t, q, handler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,19 +180,106 @@ func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
 func TestBackend(t *testing.T) {
 	t.Parallel()
 	q := startWorker(t, func(_ context.Context, job *worker.Job) error {
-		_, err := fmt.Fprint(job.Stdout(), strings.ToUpper(job.Task.Input))
-		return err
+		fmt.Fprint(job.Stdout(), strings.ToUpper(job.Task.Input))
+		if job.Task.Input == "broken" {
+			return errors.New("it broke")
+		}
+		return nil
 	})
-	words := []string{"well", "done"}
+	words := []string{"well", "done", "broken"}
 	for id, word := range words {
 		q.open(int64(id), word)
 	}
 	for id, word := range words {
 		got := wait.Receive(t, time.Minute, q.reports, "task %d is not reported", id)
-		output := slices.Index(got.Fields, "0:output")
-		if got.ID != int64(id) || got.Claim != fmt.Sprint("claim of ", id) || got.To != statemachine.Executed || got.Writer != "w" ||
+		output, node := slices.Index(got.Fields, "0:output"), worker.NodeGood
+		if word == "broken" {
+			node = worker.NodeBad
+		}
+		if got.ID != int64(id) || got.Claim != fmt.Sprint("claim of ", id) || got.To != statemachine.Executed || got.Writer != "w" || got.Node != node ||
 			output < 0 || got.Fields[output+1] != strings.ToUpper(word) {
 			t.Errorf("reported %+v", got)
+		}
+	}
+}
+
+// While somebody follows a task, what it writes comes in chunks, none too long, in their order.
+func TestBackendFollows(t *testing.T) {
+	t.Parallel()
+	const length = 2*worker.MaxChunk + 1
+	release := make(chan struct{})
+	q := startWorker(t, func(ctx context.Context, job *worker.Job) error {
+		_, err := job.Stdout().Write(make([]byte, length))
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return err
+	})
+	defer close(release)
+	q.open(7, "")
+	wait.Eventually(t, time.Minute, func() bool {
+		q.renew <- struct{}{}
+		return len(q.chunks) > 0
+	}, "nothing comes of what is written")
+	for at := int64(0); at < length; {
+		c := wait.Receive(t, time.Minute, q.chunks, "the output ends at byte %d", at)
+		if c.Stream != "output" || c.Offset != at || len(c.Data) > worker.MaxChunk {
+			t.Fatalf("%d bytes of %q from %d, want them from %d", len(c.Data), c.Stream, c.Offset, at)
+		}
+		at += int64(len(c.Data))
+	}
+}
+
+// taken is a queue where another worker has the name, and has left a task.
+type taken struct {
+	*oneQueue
+
+	alive bool
+	asked int
+}
+
+func (b *taken) Register(ctx context.Context, r task.Registration) (worker.Registered, error) {
+	b.asked++
+	holder := task.Worker{Registration: task.Registration{Name: r.Name, Host: "elsewhere"}, Incarnation: 5}
+	if b.alive {
+		holder.Heartbeat = time.Unix(int64(b.asked), 0)
+	}
+	switch {
+	case r.Replaces != holder.Incarnation:
+		return worker.Registered{}, &worker.NameTakenError{Holder: holder}
+	case len(b.reports) == 0:
+		lost := statemachine.Task{ID: 3, State: statemachine.Running, MaxLosses: 1, EndBefore: statemachine.Never, Timeout: statemachine.Forever}
+		return worker.Registered{Former: []worker.Former{{Task: lost}}, Now: now()}, nil
+	}
+	return b.oneQueue.Register(ctx, r)
+}
+
+// A worker takes the place of a silent one of its name, whose tasks it gives up first; one that lives keeps the name.
+func TestBackendNameTaken(t *testing.T) {
+	t.Parallel()
+	for _, alive := range []bool{false, true} {
+		q := newQueue()
+		b := &taken{oneQueue: q, alive: alive}
+		w, err := worker.New(nil, optionsFor(t, b, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		if !alive {
+			got := wait.Receive(t, time.Minute, q.reports, "the task that was left is not given up")
+			if got.ID != 3 || got.To != statemachine.Open || got.Node != "" {
+				t.Errorf("%+v", got)
+			}
+			cancel()
+		}
+		err = wait.Receive(t, time.Minute, done, "it does not end")
+		var name *worker.NameTakenError
+		if alive != errors.As(err, &name) || alive && (!errors.Is(err, worker.ErrNameTaken) || name.Holder.Host != "elsewhere") {
+			t.Errorf("alive %t: %v", alive, err)
 		}
 	}
 }
@@ -179,17 +287,19 @@ func TestBackend(t *testing.T) {
 // A heartbeat that finds the session over stops the round, and the worker begins another session.
 func TestBackendEndsSession(t *testing.T) {
 	t.Parallel()
-	begun, stopped := make(chan struct{}), make(chan struct{})
+	begun, stopped := make(chan struct{}), make(chan error, 1)
 	q := startWorker(t, func(ctx context.Context, _ *worker.Job) error {
 		close(begun)
 		<-ctx.Done()
-		close(stopped)
+		stopped <- context.Cause(ctx)
 		return ctx.Err()
 	})
 	q.open(1, "")
 	wait.Closed(t, time.Minute, begun, "the handler is not called")
 	q.end()
-	wait.Closed(t, time.Minute, stopped, "the round goes on without a lease")
+	if err := wait.Receive(t, time.Minute, stopped, "the round goes on without a lease"); !errors.Is(err, worker.ErrLeaseLost) {
+		t.Error(err)
+	}
 	wait.Eventually(t, time.Minute, func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()

@@ -82,38 +82,6 @@ func sink(depth int) error {
 	return errors.Join(sink(depth-1), errors.ErrUnsupported)
 }
 
-// Handlers are wrapped in the middleware of their worker, the first one outermost.
-func TestMiddleware(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	say := func(name string) func(Handler) Handler {
-		return func(h Handler) Handler {
-			return func(ctx context.Context, j *Job) error {
-				fmt.Fprint(j.Stdout(), name, "(")
-				err := h(context.WithValue(ctx, testKey{}, name), j)
-				fmt.Fprint(j.Stdout(), ")")
-				return err
-			}
-		}
-	}
-	of := map[string]Handler{
-		"one": func(ctx context.Context, j *Job) error {
-			_, err := fmt.Fprint(j.Stdout(), ctx.Value(testKey{}))
-			return err
-		},
-		"two": func(context.Context, *Job) error { return errors.New("it broke") },
-	}
-	s.start(t, handlers(of), func(o *options) { o.Middleware = []func(Handler) Handler{say("a"), say("b")} })
-	checkFields(t, s.await(t, s.open(t, forHandler("one")), sm.Executed), map[string]string{"0:output": "a(b(b))", "0:error": ""})
-	checkFields(t, s.await(t, s.open(t, forHandler("two")), sm.Executed), map[string]string{"0:output": "a(b())", "0:error": "it broke"})
-	plain := &Job{}
-	if err := of["two"](t.Context(), plain); err == nil || plain.Said().Stdout != "" {
-		t.Errorf("the caller's handlers are changed: %v, %+v", err, plain.Said())
-	}
-}
-
-type testKey struct{}
-
 // A worker with only handlers never claims a task of another class, or of none: what
 // it is there for does not wait behind such tasks.
 func TestHandlersOnly(t *testing.T) {

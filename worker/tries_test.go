@@ -151,39 +151,3 @@ func TestDraining(t *testing.T) {
 	checkFields(t, s.await(t, second, sm.Open), map[string]string{"releases": "1", "not_before": "*"})
 	wait.Receive(t, patience, w.done, "the worker waits for nothing")
 }
-
-// The context of a handler says why it is done.
-func TestCauses(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	causes := make(chan error, 1)
-	begun := make(chan struct{}, 1)
-	w := s.start(t, handlers(map[string]Handler{"h": func(ctx context.Context, _ *Job) error {
-		begun <- struct{}{}
-		<-ctx.Done()
-		causes <- context.Cause(ctx)
-		return ctx.Err()
-	}}))
-	open := func(change ...func(*task.Definition)) {
-		s.open(t, append(change, forHandler("h"))...)
-		wait.Receive(t, patience, begun, "the handler does not begin")
-	}
-	check := func(want error) {
-		t.Helper()
-		if err := wait.Receive(t, patience, causes, "the handler is not told"); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-	}
-	open(limits("1", "0"))
-	check(ErrTimeout)
-	open(func(sp *task.Definition) {
-		storetest.Set(sp, "end_before", sm.Time(time.Now().Add(3*time.Second).UnixMicro()).Text())
-	})
-	check(ErrTimeout)
-	open()
-	w.leaseOver()
-	check(ErrLeaseLost)
-	wait.Receive(t, 2*patience, begun, "the handler does not begin again")
-	w.cancel() // the drain timeout is 0
-	check(ErrDraining)
-}
