@@ -210,12 +210,13 @@ func (f *Fetcher) rsyncArgs(src task.Source, dst string) []string {
 		"--times", "--copy-links", "--no-devices", "--no-specials", "--no-perms", "--chmod=F0600",
 		"--protect-args", "--max-size=" + strconv.FormatInt(f.opts.MaxBytes, 10), "--timeout=" + seconds,
 	}
-	if src.Kind == task.SourceDaemon {
-		args = append(args, "--contimeout="+seconds)
-	} else {
+	if src.Kind == task.SourceShell {
 		// ssh keeps the first value it sees of an option.
 		ssh := strings.Join(slices.Concat([]string{"ssh"}, f.opts.SSHExtra, sshOptions), " ")
 		args = append(args, "--rsh="+ssh)
+	}
+	if src.Kind == task.SourceDaemon {
+		args = append(args, "--contimeout="+seconds)
 	}
 	return append(args, "--", src.Path, dst+"/")
 }

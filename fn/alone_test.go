@@ -72,14 +72,17 @@ func TestDoOfSomeArguments(t *testing.T) {
 	m := newSite(t, t.TempDir(), none, two, three)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for want, do := range map[string]func() (string, error){
-		"":    func() (string, error) { return none.Do(ctx, m) },
-		"ab":  func() (string, error) { return two.Do(ctx, m, "a", "b") },
-		"abc": func() (string, error) { return three.Do(ctx, m, "a", "b", "c") },
+	for want, submit := range map[string]func() (*fn.Future[string], error){
+		"":    func() (*fn.Future[string], error) { return none.Submit(ctx, m) },
+		"ab":  func() (*fn.Future[string], error) { return two.Submit(ctx, m, "a", "b") },
+		"abc": func() (*fn.Future[string], error) { return three.Submit(ctx, m, "a", "b", "c") },
 	} {
-		if got, err := do(); got != want || err != nil {
-			t.Errorf("%q, %v, want %q", got, err, want)
-		}
+		future, err := submit()
+		must(t, err)
+		checkValue(t, future, want)
+	}
+	if _, err := none.Do(ctx, m); err != nil {
+		t.Error(err)
 	}
 	for last, do := range map[int]func(any) (string, error){
 		2: func(v any) (string, error) { return two.Do(ctx, m, "a", v) },

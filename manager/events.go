@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/tdf-go/tdf/task"
 )
@@ -38,7 +39,7 @@ func (e *GapError) Error() string {
 func (m *Manager) Events(ctx context.Context, after int64) iter.Seq2[task.Event, error] {
 	return func(yield func(task.Event, error) bool) {
 		if after < 0 {
-			yield(task.Event{}, fieldError("after", fmt.Sprint(after), "the number of an event, or 0 for the oldest"))
+			yield(task.Event{}, fieldError("after", strconv.FormatInt(after, 10), "the number of an event, or 0 for the oldest"))
 			return
 		}
 		r := &eventReader{m: m, after: after}

@@ -51,11 +51,11 @@ const (
 // SourceKind is the way a source is transferred.
 type SourceKind string
 
-// The kinds of sources; any other is copied by the rsync program through ssh.
+// The kinds of sources.
 const (
 	SourceHTTP   SourceKind = "http"   // http:// and https://
 	SourceLocal  SourceKind = "local"  // rsync:PATH, copied without the rsync program
-	sourceShell  SourceKind = "ssh"    // rsync:[USER@]HOST:PATH
+	SourceShell  SourceKind = "ssh"    // rsync:[USER@]HOST:PATH
 	SourceDaemon SourceKind = "daemon" // rsync://HOST[:PORT]/MODULE/PATH, rsync:HOST::MODULE/PATH
 )
 
@@ -184,7 +184,7 @@ func (src *Source) parseRsync(p string) error {
 	if modulePath, ok := strings.CutPrefix(remote, ":"); ok {
 		return src.setDaemon(host, modulePath)
 	}
-	src.Kind, src.Path = sourceShell, p
+	src.Kind, src.Path = SourceShell, p
 	return src.checkRemote(host, remote)
 }
 

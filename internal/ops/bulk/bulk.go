@@ -50,7 +50,7 @@ func (f *Filter) Narrow() bool {
 	return len(f.States) > 0 || f.Queue != "" || f.Program != "" || f.Match != ""
 }
 
-// manager.Selection reads the filter. newest finds the task that last means; see [Newest].
+// Selection reads the filter. newest finds the task that last means; see [Newest].
 // Conditions alone mean all tasks that fit; without any nothing is chosen: neither IDs nor All.
 // The error is a [FilterError], or that of newest.
 func (f *Filter) Selection(newest func() (int64, error)) (manager.Selection, error) {

@@ -89,7 +89,7 @@ func members(o *types.TypeName, short types.Qualifier, add func(line string, o t
 	of := o.Type().Underlying()
 	head := "type " + o.Name()
 	kind := types.TypeString(of, short)
-	embeds := ""
+	var parts []string
 	var inside []types.Object
 	switch t := of.(type) {
 	case *types.Struct:
@@ -103,14 +103,14 @@ func members(o *types.TypeName, short types.Qualifier, add func(line string, o t
 			inside = append(inside, m)
 		}
 		for e := range t.EmbeddedTypes() {
-			embeds += ", all of " + types.TypeString(e, short)
+			parts = append(parts, "all of "+types.TypeString(e, short))
 		}
 	}
 	if o.IsAlias() {
 		add(head+" = "+types.TypeString(types.Unalias(o.Type()), short), o, "", false)
 		return
 	}
-	add(head+parameters(o.Type(), short)+" "+kind+embeds, o, "", false)
+	add(head+parameters(o.Type(), short)+" "+strings.Join(append([]string{kind}, parts...), ", "), o, "", false)
 	for _, m := range inside {
 		if m.Exported() {
 			add(head+" "+kind+", "+m.Name()+text(m.Type(), short), m, o.Name(), isTagged(of, m))
