@@ -102,7 +102,8 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance lets time pass.
+// Advance lets time pass. A pause that a handler asks for (worker.RetryAfter,
+// worker.HandBack) begins a moment later than this clock says: go a second further.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

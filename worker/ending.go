@@ -66,7 +66,7 @@ func (r *round) conclude(ctx context.Context, res *result, err error) ending {
 	if !res.Started && short(err) {
 		err = &hostError{err}
 	}
-	end := ending{event: statemachine.Report, result: *res, retry: nextTry(err, r.clock.now())}
+	end := ending{event: statemachine.Report, result: *res, retry: nextTry(err, r.Task.Current.Running, r.clock.now())}
 	end.fails(nil, err)
 	if panicked, ok := errors.AsType[*panicError](err); ok {
 		end.trace = trace(panicked.stack)

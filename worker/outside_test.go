@@ -167,7 +167,7 @@ func TestResultBeyondLimit(t *testing.T) {
 // A handler knows which try it is and what it got of its node, and logs as its worker does.
 func TestAttempt(t *testing.T) {
 	t.Parallel()
-	site, clock := tdftest.New(t)
+	site, _ := tdftest.New(t)
 	m := manager.New(site, "test", manager.Options{})
 	var log bytes.Buffer
 	h := func(_ context.Context, j *worker.Job) error {
@@ -177,7 +177,7 @@ func TestAttempt(t *testing.T) {
 		case 0, 2:
 			return worker.HandBack(0)
 		case 1:
-			return errors.New("it broke")
+			return worker.RetryAfter(errors.New("it broke"), 0)
 		}
 		return nil
 	}
@@ -186,16 +186,16 @@ func TestAttempt(t *testing.T) {
 		Settings: worker.Settings{Node: "n", Resources: task.Resources{"gpu": 3}},
 	})
 	id := submit(t, m, "h", func(s *task.Spec) {
-		s.Resources, s.Retry = task.Resources{"gpu": 2}, task.Retry{Limit: task.AtMost(1), Delay: -1}
+		s.Resources, s.Retry = task.Resources{"gpu": 2}, task.Retry{Limit: task.AtMost(1), Delay: time.Hour}
 	})
-	read := &task.Task{}
-	wait.Eventually(t, time.Minute, func() (is bool) {
-		clock.Advance(time.Second) // a task that is handed back is due a moment later
-		var err error
-		read, err = m.Task(t.Context(), id)
-		return err == nil && read.State.Terminal()
-	}, "the task does not end")
+	if _, err := m.Wait(t.Context(), []int64{id}, nil); err != nil {
+		t.Fatal(err)
+	}
 	stop()
+	read, err := m.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if read.State != statemachine.Succeeded || read.Round != 3 || read.Releases != 2 || read.Fails != 1 ||
 		read.Rounds[1].Output != "1 1 {2 [0 1]}" || read.Output() != "2 1 {2 [0 1]}" {
 		t.Errorf("%s with %+v", read.State, read.Rounds)

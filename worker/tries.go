@@ -71,21 +71,23 @@ func (e *handBackError) Error() string {
 
 // nextTry is what the error of a handler says at the moment now of the round after
 // this one: it begins not before the moment returned, statemachine.Never for none; 0
-// if the error says nothing.
-func nextTry(err error, now statemachine.Time) statemachine.Time {
+// if the error says nothing. At once is when this round began: now is reckoned, and may
+// be ahead of Redis' clock.
+func nextTry(err error, began, now statemachine.Time) statemachine.Time {
+	after := func(d time.Duration) statemachine.Time {
+		if d <= 0 {
+			return began
+		}
+		return now.Add(min(timing.FromStd(d), farAway)) // d may be longer than the time can be counted
+	}
 	if back, ok := errors.AsType[*handBackError](err); ok {
-		return after(now, back.after)
+		return after(back.after)
 	}
 	if _, permanent := errors.AsType[*permanentError](err); permanent {
 		return statemachine.Never
 	}
 	if later, ok := errors.AsType[*retryError](err); ok {
-		return after(now, later.after)
+		return after(later.after)
 	}
 	return 0
-}
-
-// after is in d, which may be longer than the time can be counted.
-func after(now statemachine.Time, d time.Duration) statemachine.Time {
-	return now.Add(min(timing.FromStd(max(d, 0)), farAway))
 }

@@ -55,12 +55,12 @@ func TestRetryAfter(t *testing.T) {
 	if err := RetryAfter(nil, pause); err != nil {
 		t.Error(err)
 	}
-	for d, want := range map[time.Duration]sm.Time{0: 5, -time.Hour: 5, time.Second: 5 + sm.Time(sm.Second)} {
-		if got := nextTry(RetryAfter(errors.ErrUnsupported, d), 5); got != want {
+	for d, want := range map[time.Duration]sm.Time{0: 3, -time.Hour: 3, time.Second: 5 + sm.Time(sm.Second)} {
+		if got := nextTry(RetryAfter(errors.ErrUnsupported, d), 3, 5); got != want {
 			t.Errorf("after %s: %d, want %d", d, got, want)
 		}
 	}
-	if got := nextTry(RetryAfter(errors.ErrUnsupported, 1<<63-1), 5); got == sm.Never {
+	if got := nextTry(RetryAfter(errors.ErrUnsupported, 1<<63-1), 3, 5); got == sm.Never {
 		t.Error("a long time is for ever")
 	}
 }

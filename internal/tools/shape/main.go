@@ -28,8 +28,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 72271, (*house).lines},
-		{"Go lines of the product", 59697, (*house).productLines},
+		{"Go lines", 72274, (*house).lines},
+		{"Go lines of the product", 59700, (*house).productLines},
 		{"Go files", 352, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
