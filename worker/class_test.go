@@ -90,7 +90,7 @@ func TestClassify(t *testing.T) {
 func TestForeignFault(t *testing.T) {
 	t.Parallel()
 	none := notRun()
-	end := (&round{}).conclude(t.Context(), &none, &argumentError{"x"})
+	end := (&round{Claimed: &Claimed{}}).conclude(t.Context(), &none, &argumentError{"x"})
 	if news := end.news(true); end.event != sm.Report || end.class != sm.ClassProgram || end.trouble != "x" || news != "" {
 		t.Errorf("%+v, news %q", end, news)
 	}
