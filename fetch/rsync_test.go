@@ -36,7 +36,8 @@ func startDaemon(t *testing.T, dir string) string {
 	noErr(t, l.Close())
 	conf := t.TempDir()
 	secrets := write(t, filepath.Join(conf, "secrets"), []byte("me:canary\n"), 0o600)
-	module := fmt.Sprintf("path = %s\nuse chroot = no\nread only = yes\n", dir)
+	// As nobody, what root's daemon becomes, it may not pass the directory that holds dir.
+	module := fmt.Sprintf("path = %s\nuid = %d\nuse chroot = no\nread only = yes\n", dir, os.Getuid())
 	file := write(t, filepath.Join(conf, "rsyncd.conf"), []byte("pid file = "+filepath.Join(conf, "pid")+
 		"\n[m]\n"+module+"[locked]\n"+module+"auth users = me\nsecrets file = "+secrets+"\nstrict modes = no\n"), 0o644)
 	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+file, "--address=127.0.0.1",
