@@ -13,8 +13,8 @@ import (
 
 // Ended gives each of the tasks with all its rounds, once, as it ends: first those that
 // have ended already, archived or not. It archives nothing, and stops after the last one.
-// A damaged task comes with its Err set; so does one that left Redis before it could be
-// read, with an Err that matches [task.ErrNoTask].
+// A damaged task has its Err set; so has one that left Redis before it could be read,
+// to an error that matches [task.ErrNoTask].
 //
 // An error comes without a task and stops it: [task.ErrNoTask] for an id that was never
 // opened, [task.ErrGone] if the namespace is flushed meanwhile or Redis loses a task, or the

@@ -28,7 +28,7 @@ func (e *GapError) Error() string {
 // Events gives the events of all tasks in their order: first those after the one whose Seq
 // is after, then each as it happens, until ctx ends. For after, take the last event that was
 // dealt with, what [Manager.NewestEvent] has returned, or 0 for all that Redis keeps.
-// An event that cannot be read comes with its Err set.
+// An event that cannot be read has its Err set.
 //
 // A *[GapError] comes without an event and ends nothing: the events after its Newest
 // follow, unless the caller stops there. Any other error comes last: the cause of ctx, or what

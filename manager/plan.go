@@ -32,7 +32,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID,
 	return id, err
 }
 
-// Plan returns a plan. The error matches [task.ErrNoPlan] if there is none with that id.
+// Plan returns the plan with that id. The error matches [task.ErrNoPlan] if there is none.
 func (m *Manager) Plan(ctx context.Context, id task.PlanID) (*task.Plan, error) {
 	return m.store.Plan(ctx, id)
 }

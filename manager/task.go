@@ -39,8 +39,8 @@ const (
 func (m *Manager) NewestTask(ctx context.Context) (int64, error) { return m.store.NewestID(ctx) }
 
 // Task returns a task with all its rounds. The error matches [task.ErrNoTask] if there
-// is none with that id, and [task.ErrPurged] too if it has left Redis. A damaged task
-// comes without an error, and with its Err set.
+// is none with that id, and also [task.ErrPurged] if there was one that has left Redis.
+// A damaged task is no error here: it has its Err set.
 func (m *Manager) Task(ctx context.Context, id int64) (*task.Task, error) {
 	t, err := m.store.Task(ctx, id)
 	if err != nil {

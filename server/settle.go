@@ -222,7 +222,7 @@ func (s *Server) apply(ctx context.Context, commits []tasks.Commit) (moved, gone
 func (s *Server) logMove(ctx context.Context, m *statemachine.Move) {
 	var via slog.Attr // an empty one is not written
 	if m.Via != "" {
-		via = slog.String("via", string(m.Via))
+		via = slog.String("via", m.Via)
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "moving task", slog.Int64("task", m.ID), slog.Int("round", m.Round),
 		slog.String("from", string(m.From)), slog.String("to", string(m.To)), via)

@@ -97,7 +97,7 @@ type Move struct {
 	Rev    int64
 
 	To        State
-	Via       Stamp
+	Via       string // a stamp, or empty
 	Count     Counter
 	NextRound bool
 	// AskStop moves mark the task and leave state, round, deadline and stamps as
@@ -134,7 +134,7 @@ func (m *Move) Edges() []Edge {
 	if m.Via == "" {
 		return []Edge{{string(m.From), string(m.To)}}
 	}
-	return []Edge{{string(m.From), string(m.Via)}, {string(m.Via), string(m.To)}}
+	return []Edge{{string(m.From), m.Via}, {m.Via, string(m.To)}}
 }
 
 // Stamps returns the hash fields that get the time of the move, each of the
@@ -147,7 +147,7 @@ func (m *Move) Stamps() []string {
 	}
 	stamps := make([]string, 0, 2)
 	if m.Via != "" {
-		stamps = append(stamps, RoundField(m.Round, string(m.Via)))
+		stamps = append(stamps, RoundField(m.Round, m.Via))
 	}
 	return append(stamps, RoundField(m.ToRound(), string(m.To)))
 }

@@ -33,7 +33,7 @@ type probe struct {
 // want is what a row must say, beside what every move copies from the task.
 type want struct {
 	to     State
-	via    Stamp
+	via    string
 	count  Counter
 	next   bool
 	fenced bool
@@ -204,7 +204,7 @@ func mutilations(i int) map[string][]Transition {
 	change("stop flipped", func(r *Transition) { r.AskStop = !r.AskStop })
 	change("another target", func(r *Transition) { r.To = otherThan(r.To, States()) })
 	change("another counter", func(r *Transition) { r.Count = otherThan(r.Count, Counters()) })
-	change("another stamp", func(r *Transition) { r.Via = otherThan(r.Via, []Stamp{StampTimeout, StampFailure}) })
+	change("another stamp", func(r *Transition) { r.Via = otherThan(r.Via, []string{StampTimeout, StampFailure}) })
 	change("an actor more", func(r *Transition) { r.Actors = Actors() })
 	change("an actor less", func(r *Transition) { r.Actors = r.Actors[1:] })
 	change("never taken", func(r *Transition) { r.When = "no such condition" })

@@ -2,14 +2,11 @@ package statemachine
 
 import "slices"
 
-// Stamp names a moment within a round that is recorded and logged but is never
-// a state anyone can observe (TDF document: timeout and failure).
-type Stamp string
-
-// The stamps that are not states.
+// The stamps that are not states: moments within a round that are recorded and logged,
+// but never a state anyone can observe (TDF document: timeout and failure).
 const (
-	StampTimeout Stamp = "timeout"
-	StampFailure Stamp = "failure"
+	StampTimeout = "timeout"
+	StampFailure = "failure"
 )
 
 // Transition is one row of the table.
@@ -21,7 +18,7 @@ type Transition struct {
 	When Condition
 	To   State
 	// Via is the stamp passed on the way, if any.
-	Via Stamp
+	Via string
 	// Count is the counter the row raises, if any.
 	Count Counter
 	// NextRound says that the task starts over in the next round.

@@ -218,7 +218,7 @@ func (d *Definition) Set(name, text string) error {
 	return nil
 }
 
-// words reads the JSON array of the field argv; nil if there is none.
+// words returns what is in the JSON array of the field argv; nil if there is none.
 func words(text string) []string {
 	var argv []string
 	_ = json.Unmarshal([]byte(text), &argv) // was checked; nil for the empty text

@@ -142,7 +142,7 @@ func (r *Round) set(name, text string) {
 		return
 	}
 	stamp := statemachine.State(name).Valid() ||
-		name == string(statemachine.StampTimeout) || name == string(statemachine.StampFailure)
+		name == statemachine.StampTimeout || name == statemachine.StampFailure
 	if at := ParseMoment(text); stamp && !at.IsZero() {
 		if r.Stamps == nil {
 			r.Stamps = map[string]time.Time{}

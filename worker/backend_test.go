@@ -156,11 +156,10 @@ func optionsFor(t *testing.T, b worker.Backend, handler worker.Handler) worker.O
 	}}
 }
 
-// startWorker runs a worker with a queue of its own until the test ends.
-func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
+// run runs a worker until the test ends.
+func run(t *testing.T, o worker.Options) {
 	t.Helper()
-	q := newQueue()
-	w, err := worker.New(nil, optionsFor(t, q, handler))
+	w, err := worker.New(nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,6 +172,13 @@ func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
 			t.Error(err)
 		}
 	})
+}
+
+// startWorker runs a worker with a queue of its own until the test ends.
+func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
+	t.Helper()
+	q := newQueue()
+	run(t, optionsFor(t, q, handler))
 	return q
 }
 
@@ -281,6 +287,72 @@ func TestBackendNameTaken(t *testing.T) {
 		if alive != errors.As(err, &name) || alive && (!errors.Is(err, worker.ErrNameTaken) || name.Holder.Host != "elsewhere") {
 			t.Errorf("alive %t: %v", alive, err)
 		}
+	}
+}
+
+// away is a queue that answers one more heartbeat once a round has begun, and then none.
+type away struct {
+	*oneQueue
+
+	begun chan struct{}
+	err   error         // of the others, if the worker asks what it is
+	last  time.Time     // when it answered last
+	over  chan struct{} // the lease that it told then would have ended
+}
+
+func (b *away) Renew(ctx context.Context, s worker.Session, h worker.Heartbeat) (worker.Renewal, error) {
+	const lease = 10
+	switch {
+	case len(b.begun) == 0:
+		return b.oneQueue.Renew(ctx, s, h)
+	case b.last.IsZero():
+		b.last = time.Now()
+		return worker.Renewal{Lease: lease * statemachine.Second, Now: now(), Redis: now()}, nil
+	case time.Since(b.last) > 1.5*lease*time.Second && len(b.over) == 0:
+		b.over <- struct{}{}
+	}
+	if !h.Outlast {
+		return worker.Renewal{}, task.ErrUnreachable
+	}
+	return worker.Renewal{}, b.err
+}
+
+// A round outlives the lease only where nobody can reach Redis, and the worker is to finish then.
+func TestLongBackendAway(t *testing.T) {
+	t.Parallel()
+	gone := fmt.Errorf("%w: %w", task.ErrUnreachable, worker.ErrAway)
+	for name, c := range map[string]struct {
+		err      error
+		loss     string
+		outlives bool
+	}{
+		"away, finish":        {gone, "finish", true},
+		"away, stop":          {gone, "stop", false},
+		"unreachable, finish": {task.ErrUnreachable, "finish", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &away{oneQueue: newQueue(), begun: make(chan struct{}, 1), err: c.err, over: make(chan struct{}, 1)}
+			stopped := make(chan error, 1)
+			o := optionsFor(t, b, func(ctx context.Context, _ *worker.Job) error {
+				b.begun <- struct{}{}
+				select {
+				case <-b.over:
+				case <-ctx.Done():
+				}
+				stopped <- context.Cause(ctx)
+				return ctx.Err()
+			})
+			o.OnRedisLoss = c.loss
+			run(t, o)
+			b.open(1, "")
+			wait.Eventually(t, time.Minute, func() bool { return len(b.begun) > 0 }, "the handler is not called")
+			b.renew <- struct{}{}
+			err := wait.Receive(t, time.Minute, stopped, "the round goes on")
+			if c.outlives != (err == nil) || err != nil && !errors.Is(err, worker.ErrLeaseLost) {
+				t.Errorf("the cause of its end: %v", err)
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,26 +220,6 @@ func (s *shortage) now() string {
 		return s.why
 	}
 	return ""
-}
-
-// spareThreads are for what the worker does beside its slots. A slot needs two: one
-// that waits for its shim, and one for a call to the system that takes long.
-const spareThreads = 8
-
-// makeThreads makes n threads, which the runtime keeps for later: if it cannot make
-// one that it needs, it ends the process.
-func makeThreads(n int) {
-	var together sync.WaitGroup
-	together.Add(n)
-	for range n {
-		go func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			together.Done()
-			together.Wait()
-		}()
-	}
-	together.Wait()
 }
 
 // countShortage makes a round that this host could not begin a fault, where its

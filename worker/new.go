@@ -15,8 +15,7 @@ import (
 )
 
 // New makes a Worker for a site, on connections of its own; with Options.Backend site
-// may be nil. It returns an *[OptionError], or a *config.Error for a name that cannot be
-// one; the site is first talked to by Run.
+// may be nil. The error is an *[OptionError]; the site is first talked to by Run.
 func New(site *tdf.Site, o Options) (*Worker, error) {
 	section, place := config.Defaults().Worker, ""
 	if site != nil {
@@ -25,8 +24,8 @@ func New(site *tdf.Site, o Options) (*Worker, error) {
 		o.Logger = cmp.Or(o.Logger, site.Internal.Log)
 	}
 	opts := complete(o, section)
-	if err := config.ValidName("worker", opts.Name); err != nil {
-		return nil, err // files will have it
+	if err := config.ValidName("worker", opts.Name); err != nil { // names of files will have it
+		return nil, &OptionError{"Name", opts.Name, err.Error()}
 	}
 	closers, err := opts.open(site, place)
 	if err != nil {

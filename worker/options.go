@@ -215,16 +215,9 @@ func (o *options) fetching() fetch.Options {
 }
 
 func (o *options) validate() error {
-	if err := config.ValidName("worker", o.Name); err != nil {
-		return err
-	}
 	switch {
 	case o.Backend == nil:
 		return &OptionError{"Backend", nil, "give a site, or a backend"}
-	case !o.runsPrograms() && len(o.Handlers) == 0:
-		return &OptionError{"Programs", nil, "register a handler, or run programs"}
-	case o.Slots < 1:
-		return &OptionError{"Slots", o.Slots, "use at least 1; 0 for the default"}
 	case o.OutputLimit < 1 || o.OutputLimit > maxOutputLimit:
 		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 256 MiB; 0 for the default"}
 	case o.OutputFile != "" && filepath.Clean(o.OutputFile) == filepath.Clean(o.ErrorFile):
@@ -256,16 +249,13 @@ func (o *options) validateNumbers() error {
 	return nil
 }
 
-// runsPrograms reports whether the worker can run what it has no handler for.
-func (o *options) runsPrograms() bool { return o.container != nil }
-
 // offer is what decides which tasks this worker may take. The classes of its
 // handlers are theirs, unless it is told its classes.
 func (o *options) offer() task.Offer {
 	offer := task.Offer{
 		Worker: o.Name, Node: o.Node, Env: o.Env, Labels: slices.Sorted(slices.Values(o.Labels)),
 		Resources: o.Resources, Classes: slices.Clone(o.Classes), MaxThreads: o.MaxThreads,
-		HandlersOnly: !o.runsPrograms(),
+		HandlersOnly: o.container == nil,
 	}
 	if len(o.Classes) == 0 {
 		offer.Classes = o.handlerClasses()

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"math"
 	"testing"
 	"time"
 
@@ -14,42 +13,6 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
 )
-
-func TestOptions(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	for name, change := range map[string]func(*options){
-		"Backend":       func(o *options) { o.Backend = nil },
-		"Slots":         func(o *options) { o.Slots = 0 },
-		"OutputLimit":   func(o *options) { o.OutputLimit = 0 },
-		"ErrorFile":     func(o *options) { o.OutputFile, o.ErrorFile = "x", "./x" },
-		"TempDir":       func(o *options) { o.TempDir = "/no/such/dir" },
-		"SleepInitial":  func(o *options) { o.SleepInitial = 0 },
-		"SleepMax":      func(o *options) { o.SleepMax = 0 },
-		"SleepIncrease": func(o *options) { o.SleepIncrease = math.NaN() },
-		"Env":           func(o *options) { o.Env = "a b" },
-		"Labels":        func(o *options) { o.Labels = []string{"zone"} },
-		"Resources":     func(o *options) { o.Resources = map[string]int{"gpu": 0} },
-		"Classes":       func(o *options) { o.Classes = []string{"a,b"} },
-		"Programs":      func(o *options) { o.container = nil },
-		"OnRedisLoss":   func(o *options) { o.OnRedisLoss = "wait" },
-		"MaxThreads":    func(o *options) { o.MaxThreads = task.AtMost(-2) },
-	} {
-		o := s.options(t, s.Store)
-		change(&o)
-		_, err := assemble(o)
-		var wrong *OptionError
-		if !errors.As(err, &wrong) || wrong.Field != name {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for _, name := range []string{"a/b", "a\nb", ".."} {
-		o := Options{Name: name, Backend: s.Store}
-		if _, err := New(nil, o); !errors.Is(err, config.ErrInvalid) {
-			t.Errorf("name %q: %v", name, err)
-		}
-	}
-}
 
 // At the start an unreachable or unfit Redis is an error.
 func TestStartNeedsRedis(t *testing.T) {

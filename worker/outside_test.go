@@ -81,6 +81,7 @@ func TestOptionError(t *testing.T) {
 		value  any
 		remedy string
 	}{
+		"Name":          {func(o *worker.Options) { o.Name = "a/b" }, "a/b", "choose a name"},
 		"OutputLimit":   {func(o *worker.Options) { o.OutputLimit = 1 << 40 }, 1 << 40, "256 MiB"},
 		"ErrorFile":     {func(o *worker.Options) { o.OutputFile, o.ErrorFile = "x", "./x" }, "./x", "different files"},
 		"TempDir":       {func(o *worker.Options) { o.TempDir = "/no/such/dir" }, "/no/such/dir", "existing"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -141,6 +142,26 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		return err
 	}
 	return w.live() //nolint:contextcheck // the same
+}
+
+// spareThreads are for what the worker does beside its slots. A slot needs two: one
+// that waits for its shim, and one for a call to the system that takes long.
+const spareThreads = 8
+
+// makeThreads makes n threads, which the runtime keeps for later: if it cannot make
+// one that it needs, it ends the process.
+func makeThreads(n int) {
+	var together sync.WaitGroup
+	together.Add(n)
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			together.Done()
+			together.Wait()
+		}()
+	}
+	together.Wait()
 }
 
 // StopNow makes a worker that drains, or is about to, stop its programs at once

@@ -54,7 +54,7 @@ func diffAny[T any](want, got T) string { return gocmp.Diff(want, got) }
 func (w *twins) checkStamps(rt *rapid.T, want *twin, fields map[string]string) {
 	got := map[string]statemachine.Time{}
 	for round := range want.Round + 2 {
-		names := []string{string(statemachine.StampTimeout), string(statemachine.StampFailure)}
+		names := []string{statemachine.StampTimeout, statemachine.StampFailure}
 		for _, st := range statemachine.States() {
 			names = append(names, string(st))
 		}

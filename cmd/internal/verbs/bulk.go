@@ -188,6 +188,17 @@ func namedText(tasks []bulk.Affected, dryRun bool) string {
 	}
 }
 
+// shortRanges is ranges for people, who read no thousand of them.
+func shortRanges(ids []int64) string {
+	const most = 500
+	text := ranges(ids)
+	if len(text) <= most {
+		return text
+	}
+	whole := text[:strings.LastIndexByte(text[:most], ',')]
+	return whole + ",... (--json has all of them)"
+}
+
 // unchangedTexts counts refused tasks by why they were.
 func unchangedTexts(refused []bulk.Refusal) []string {
 	finished, damaged := 0, 0

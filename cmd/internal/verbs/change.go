@@ -252,17 +252,6 @@ func someIDs(ids []int64) string {
 	return shorten(ranges(ids), most)
 }
 
-// shortRanges is ranges for people, who read no thousand of them.
-func shortRanges(ids []int64) string {
-	const most = 500
-	text := ranges(ids)
-	if len(text) <= most {
-		return text
-	}
-	whole := text[:strings.LastIndexByte(text[:most], ',')]
-	return whole + ",... (--json has all of them)"
-}
-
 // ranges writes ids as a selector: 1-31,40.
 func ranges(ids []int64) string {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))

@@ -154,7 +154,8 @@ func (a *auditor) note(s *snapshot) {
 	a.report.Checked++
 	a.history.hear(s)
 	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
-		a.members[task.PlanID(plan)] = append(a.members[task.PlanID(plan)], s.Task.ID)
+		id := task.PlanID(plan)
+		a.members[id] = append(a.members[id], s.Task.ID)
 	}
 	switch {
 	case s.purged: // see settle
@@ -245,7 +246,7 @@ func (a *auditor) readAsides(ctx context.Context, found []upkeep.Inspection) err
 const mostRounds = 100
 
 // roundFields are what is read of each round beside the stamps of states.
-var roundFields = []string{"worker", "claim", "end", string(statemachine.StampTimeout), string(statemachine.StampFailure)}
+var roundFields = []string{"worker", "claim", "end", statemachine.StampTimeout, statemachine.StampFailure}
 
 // stampFields are the fields that may have to be there, for any of the tasks.
 func stampFields(found []upkeep.Inspection) []string {

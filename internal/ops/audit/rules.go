@@ -245,7 +245,7 @@ func moments() [][]string {
 	}
 	return [][]string{
 		{string(statemachine.Open), string(statemachine.Blocked)}, {string(statemachine.Running)}, {string(statemachine.Executed)},
-		{string(statemachine.StampTimeout), string(statemachine.StampFailure)}, ends, {string(statemachine.Archived)},
+		{statemachine.StampTimeout, statemachine.StampFailure}, ends, {string(statemachine.Archived)},
 	}
 }
 
@@ -283,7 +283,7 @@ func (s *snapshot) ends() {
 	}
 	timeouts, failures := 0, 0
 	for n := range s.Task.Round + 1 {
-		timeout, failure := s.stamped(n, string(statemachine.StampTimeout)), s.stamped(n, string(statemachine.StampFailure))
+		timeout, failure := s.stamped(n, statemachine.StampTimeout), s.stamped(n, statemachine.StampFailure)
 		if timeout {
 			timeouts++
 		}
@@ -330,7 +330,7 @@ func (s *snapshot) endStates(round int) {
 // its round.
 var closedBy = map[statemachine.Event]string{
 	statemachine.Report:      string(statemachine.Executed),
-	statemachine.StopOverdue: string(statemachine.StampTimeout),
+	statemachine.StopOverdue: statemachine.StampTimeout,
 	statemachine.Terminate:   string(statemachine.Terminated),
 }
 

@@ -200,7 +200,7 @@ func roundText(r *task.Round) string {
 	text := "round " + strconv.Itoa(r.Number)
 	text += with(" of worker ", r.Worker) + with(" on node ", r.Node)
 	switch {
-	case !r.Stamps[string(statemachine.StampTimeout)].IsZero():
+	case !r.Stamps[statemachine.StampTimeout].IsZero():
 		text += " timed out"
 	case r.Class == statemachine.ClassHandler:
 		return text + " was handed back: no handler for the program"

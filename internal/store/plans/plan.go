@@ -84,7 +84,7 @@ func SteeredFrom(to task.PlanState) []task.PlanState {
 	}[to]
 }
 
-// Plan reads a plan. The error matches [task.ErrNoPlan] if there is none.
+// Plan returns the plan with that id. The error matches [task.ErrNoPlan] if there is none.
 func (s *Plans) Plan(ctx context.Context, id task.PlanID) (*task.Plan, error) {
 	plans, err := s.PlansOf(ctx, []task.PlanID{id})
 	if err != nil {

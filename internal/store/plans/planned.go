@@ -191,7 +191,7 @@ type PlanSum struct {
 	Kept, Growth bool
 }
 
-// PlanSum reads a plan for an audit. The error matches [task.ErrNoPlan] if there is none.
+// PlanSum returns what an audit compares of a plan. The error matches [task.ErrNoPlan] if there is none.
 func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 	var hash *redis.MapStringStringCmd
 	var listed, freed *redis.IntCmd

@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Task reads one task whole. It returns an error matching [task.ErrNoTask] if
-// there is none, and [task.ErrPurged] if it was purged; a damaged one comes with its Err set.
+// Task returns one task whole. The error matches [task.ErrNoTask] if there is none,
+// and [task.ErrPurged] if it was purged. A damaged task has its Err set.
 func (s *Tasks) Task(ctx context.Context, id int64) (*TaskHeader, error) {
 	tasks, err := s.TasksByID(ctx, []int64{id})
 	if err != nil {

@@ -173,7 +173,7 @@ func counters(t *sm.Task) string {
 
 // stampOrder is the order of a round's stamps that have the same time.
 var stampOrder = func() map[string]int {
-	order := map[string]int{string(sm.StampTimeout): 100, string(sm.StampFailure): 101}
+	order := map[string]int{sm.StampTimeout: 100, sm.StampFailure: 101}
 	for i, s := range sm.States() {
 		order[string(s)] = i
 		if s.Terminal() {

@@ -230,7 +230,7 @@ func Stamps(t *tasks.TaskHeader, round int) map[string]statemachine.Time {
 	for field, text := range t.Fields {
 		n, name, ok := statemachine.ParseRoundField(field)
 		stamp := statemachine.State(name).Valid() ||
-			name == string(statemachine.StampTimeout) || name == string(statemachine.StampFailure)
+			name == statemachine.StampTimeout || name == statemachine.StampFailure
 		if at, err := statemachine.ParseTime(text); ok && n == round && stamp && err == nil {
 			stamps[name] = at
 		}

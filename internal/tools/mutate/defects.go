@@ -24,7 +24,7 @@ var defects = []defect{
 	{"a move does not compare the revision", "statemachine/decide.go", "return t.Rev == m.Rev", "return true", rules},
 	{"a re-opened task stays in its round", "statemachine/decide.go", "\t\tt.Round++", "\t\t_ = t.Round", rules},
 	{"the timeout is stamped into the next round", "statemachine/decide.go",
-		"RoundField(m.Round, string(m.Via))", "RoundField(m.ToRound(), string(m.Via))", settling},
+		"RoundField(m.Round, m.Via)", "RoundField(m.ToRound(), m.Via)", settling},
 	{"max_losses ends nothing", "statemachine/table.go", "return t.mayCount(Losses)", "return true", rules},
 	{"foreign claims get grace", "statemachine/task.go", `if t.Current.Claim == "" {`, `if t.Current.Claim == "-" {`, rules},
 

@@ -28,16 +28,16 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 72274, (*house).lines},
-		{"Go lines of the product", 59700, (*house).productLines},
+		{"Go lines", 72261, (*house).lines},
+		{"Go lines of the product", 59687, (*house).productLines},
 		{"Go files", 352, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
 		{"files that spell one attribute of a task", 3, (*house).spellings},
 		{"exported methods of the store's largest type", 39, (*house).methods},
 		{"packages of others that manager is compiled with", 20, func(h *house) int { return h.foreign }},
-		{"exported identifiers of the public packages", 1292, func(h *house) int { return len(h.api) }},
-		{"those of them that nothing else uses", 1, func(h *house) int { return len(h.idle) }},
+		{"exported identifiers of the public packages", 1291, func(h *house) int { return len(h.api) }},
+		{"those of them that nothing else uses", 0, func(h *house) int { return len(h.idle) }},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 41, (*house).leaving},
 		{"functions that one task passes", 290, func(h *house) int { return h.path.functions() }},

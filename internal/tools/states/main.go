@@ -142,7 +142,7 @@ func actors(all []sm.Actor) string {
 func effect(row sm.Transition) string {
 	var all []string
 	if row.Via != "" {
-		all = append(all, "stamps "+code(string(row.Via)))
+		all = append(all, "stamps "+code(row.Via))
 	}
 	if row.Count != "" {
 		all = append(all, code(string(row.Count)+" + 1"))
