@@ -290,8 +290,8 @@ func (p *Plan) blame(err error) error {
 	return &TaskError{Index: p.sent + index, Program: p.batch[index].spec.Program, Err: err}
 }
 
-// Ready sends what was added and lets the plan run (zk-plan: mark-as-ready). A plan
-// without tasks is completed at once. See [manager.Manager.ReadyPlan].
+// Ready sends what was added and lets the plan run. A plan without tasks is
+// completed at once. See [manager.Manager.ReadyPlan].
 func (p *Plan) Ready(ctx context.Context) error {
 	if err := p.Send(ctx); err != nil {
 		return err
@@ -299,8 +299,8 @@ func (p *Plan) Ready(ctx context.Context) error {
 	return p.m.ReadyPlan(ctx, p.id)
 }
 
-// Status reads the plan: its State is task.PlanCompleted if all of it was done
-// (zk-plan: plan-completed?). It is nil with an error.
+// Status reads the plan: its State is task.PlanCompleted if all of it was done. It is
+// nil with an error.
 func (p *Plan) Status(ctx context.Context) (*task.Plan, error) { return p.m.Plan(ctx, p.id) }
 
 // Wait waits until all tasks of the plan have ended, whatever way: how the plan came

@@ -21,7 +21,7 @@ const DefaultBucketName = DefaultQueue + ":::0"
 type Bucket struct {
 	// Queue is the task's queue; empty means DefaultQueue.
 	Queue string
-	// Env must be shared by task and worker; empty fits every worker (Flock).
+	// Env must be shared by task and worker; empty fits every worker.
 	Env string
 	// Labels are the label=value pairs the task demands, as [ParseLabels]
 	// writes them.

@@ -265,7 +265,7 @@ func (d *Definition) Values() []string {
 }
 
 // Shuffle adds up to a second to the start, so that tasks opened with the same
-// start run in mixed order (TDF document), but not beyond the end.
+// start run in mixed order, but not beyond the end.
 func (d *Definition) Shuffle() {
 	from, _ := statemachine.ParseTime(d.Text("start_after")) // was checked, as below
 	end, _ := statemachine.ParseTime(d.Text("end_before"))

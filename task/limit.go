@@ -14,8 +14,7 @@ import (
 type Limit string
 
 // Unlimited is no limit. Records have older words for it, which are read as well:
-// "none" (Disbatch: null) for how many run at a time, "inf" for how often something
-// may happen.
+// "none" for how many run at a time, "inf" for how often something may happen.
 const Unlimited Limit = "unlimited"
 
 const (

@@ -56,7 +56,7 @@ type PlanSpec struct {
 type PlanID int64
 
 // Plan is a plan as it was when it was read: a named set of tasks that need one
-// another's results (zk-plan: plan). Of the request for it nothing is known any more.
+// another's results. Of the request for it nothing is known any more.
 type Plan struct {
 	PlanSpec
 
@@ -166,7 +166,7 @@ const (
 	NeedsFailure When = "failure" // it has ended without success; otherwise the dependent task is skipped
 )
 
-// Need is a task that another one waits for, and whose result it gets as an argument (zk-plan: prov and dep).
+// Need is a task that another one waits for, and whose result it gets as an argument.
 type Need struct {
 	// Task is its id; 0 if it is an earlier one of the same submission: then Index is its place there, from 0.
 	Task  int64 `json:"task"`

@@ -22,8 +22,8 @@ const (
 // DefaultAging is how long a task waits for one point of priority.
 const DefaultAging = Seconds(time.Hour)
 
-// QueueSpec are the attributes of a queue, as its record has them (Disbatch). Zero
-// values are the defaults (see [QueueSpec.Complete]).
+// QueueSpec are the attributes of a queue, as its record has them. Zero values are
+// the defaults (see [QueueSpec.Complete]).
 type QueueSpec struct { //nolint:recvcheck // Set changes a queue, Fields only reads it
 	Name string `json:"name"`
 	// Description is for people.

@@ -52,7 +52,7 @@ type Task struct { //nolint:recvcheck // a value prints itself too
 	// FailedNodes are nodes on which it has failed, at most 16.
 	FailedNodes []string `json:"failed_nodes,omitempty"`
 
-	// Created is when the task was opened (Disbatch: ctime); it never changes.
+	// Created is when the task was opened; it never changes.
 	Created time.Time `json:"created,omitzero"`
 	// NotBefore is when it has rested enough after its last failure.
 	NotBefore time.Time `json:"not_before,omitzero"`

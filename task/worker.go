@@ -32,8 +32,7 @@ const (
 	CommandStop WorkerCommand = "stop"
 )
 
-// Registration is what a worker says of itself at its start (Disbatch: node
-// registration).
+// Registration is what a worker says of itself at its start.
 type Registration struct {
 	Name string `json:"name"`
 	// Node is the name of the host in records, Host the host's own name.
@@ -110,7 +109,7 @@ func (w *Worker) Doing() string {
 	return state
 }
 
-// QueueUse is a worker's use of one queue (Disbatch: queue heartbeat object).
+// QueueUse is a worker's use of one queue.
 type QueueUse struct {
 	Class string `json:"class"`
 	Queue string `json:"queue"`

@@ -37,8 +37,8 @@ type Options struct {
 	Name string
 	// Logger gets the worker's log. Default: that of the site.
 	Logger *slog.Logger
-	// Handlers are Go functions by program name. They do what a program of that
-	// name would do, in this process (Flock: task handler).
+	// Handlers are Go functions by program name. They do what a program of that name
+	// would do, in this process.
 	Handlers map[string]Handler
 	// Middleware are what every handler is wrapped in, the first one outermost: tracing,
 	// metrics, a limit of time. It sees the error of the handler before the worker does.
@@ -62,8 +62,8 @@ type Settings struct {
 	Slots int
 	// Node names the host in records. Default: the host's name.
 	Node string
-	// Env is the environment that the worker offers (Flock): a task that demands
-	// one runs only where it is the same. Default: none.
+	// Env is the environment that the worker offers: a task that demands one runs only
+	// where it is the same. Default: none.
 	Env string
 	// Labels are the label=value pairs that the worker offers to tasks.
 	Labels []string
@@ -97,13 +97,12 @@ type Settings struct {
 	// SleepInitial, SleepIncrease and SleepMax bound the waits of an idle worker, which
 	// is normally woken when a task is due: the first SleepInitial, each of those that
 	// follow SleepIncrease times as long, none longer than SleepMax, in whole
-	// milliseconds; after a task they begin anew (zk-plan: initial, increase, max).
-	// Default 100 ms, 1.5, 10 s.
+	// milliseconds; after a task they begin anew. Default 100 ms, 1.5, 10 s.
 	SleepInitial  time.Duration
 	SleepIncrease float64
 	SleepMax      time.Duration
-	// SleepAfterNoProcessClaimed bounds each of these waits too (TDF document).
-	// Default: no such bound.
+	// SleepAfterNoProcessClaimed bounds each of these waits too. Default: no such
+	// bound.
 	SleepAfterNoProcessClaimed time.Duration
 
 	// KillGrace is the time between SIGTERM and SIGKILL. Default 5 s.
