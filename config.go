@@ -18,8 +18,8 @@ type Config struct {
 	// Addr is where Redis is: host:port, host, or the absolute path of a unix socket.
 	// Default localhost:6379 ([redis] host, port).
 	Addr string
-	// Namespace is the prefix of all keys, and what sites on one Redis differ in ([tdf]
-	// namespace). Required.
+	// Namespace is the prefix of all keys, which tells apart the sites on one Redis
+	// ([tdf] namespace). Required.
 	Namespace string
 	// Username and Password are a login of Redis. Default: none.
 	Username, Password string
@@ -33,13 +33,13 @@ type Config struct {
 	TLS                                   bool
 	CAFile, CertFile, KeyFile, ServerName string
 
-	// SentinelMaster is the name of the master that the sentinels at SentinelAddrs,
-	// host:port each, are asked for, in place of Addr.
+	// SentinelMaster names the master; the sentinels at SentinelAddrs, host:port each, say
+	// where it is, in place of Addr.
 	SentinelMaster   string
 	SentinelAddrs    []string
 	SentinelPassword string
 	// ClusterAddrs are some nodes of a Redis Cluster, host:port each, in place of Addr.
-	// Namespace is in braces then.
+	// Namespace must be in braces then, such as {hello}.
 	ClusterAddrs []string
 
 	// DialTimeout, ReadTimeout and WriteTimeout bound a connection attempt, a reply and a
@@ -50,7 +50,7 @@ type Config struct {
 	Durability         string
 	ReplicationTimeout time.Duration
 
-	// Logger gets what the site logs, and what everything made from it logs that has no
+	// Logger receives the log of the site, and of everything made from it that has no
 	// logger of its own. Default: slog.Default().
 	Logger *slog.Logger
 

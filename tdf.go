@@ -46,8 +46,8 @@ func Connect(ctx context.Context, c Config) (*Site, error) {
 	return site, nil
 }
 
-// Check looks at Redis as [Connect] does, and logs what is unwise in its configuration
-// and in that of the site.
+// Check checks Redis as [Connect] does, and logs doubtful settings of Redis and of the
+// site.
 func (s *Site) Check(ctx context.Context) error {
 	info, err := s.Internal.Store.Check(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Site) Check(ctx context.Context) error {
 	return nil
 }
 
-// Namespace is that of the configuration.
+// Namespace returns the namespace of the configuration.
 func (s *Site) Namespace() string { return s.Internal.Store.Namespace() }
 
 // Close closes the connections. What was made from the site must have ended.

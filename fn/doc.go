@@ -44,11 +44,10 @@
 // that is not UTF-8 has to be a []byte. A result is stored once, with its task,
 // and read by each call that needs it; a known value is stored in the call.
 //
-// An error of the function makes the round a failure. A call in a plan is tried again
-// five times, with the rests of plans, because a failure would cost the plan; a call of its
-// own is not, since its caller can decide: max_fails says it for both, by [WithSpec].
-// An error in [worker.Permanent] fails the call at once, and so does an argument that cannot be decoded,
-// a *[ValueError], or a result that cannot be encoded or has more bytes than the
-// output_limit of the worker. The plan decides what
-// happens to its dependants, see [plan.OnFailure].
+// An error of the function makes the round a failure. A call in a plan is tried again up to five
+// times, with growing pauses, because a failure would cost the plan. A call on its own is not,
+// since its caller can decide. [WithSpec] changes Retry.Limit for either. An error in
+// [worker.Permanent] fails the call at once, and so does an argument that cannot be decoded, a
+// *[ValueError], or a result that cannot be encoded or has more bytes than the output_limit of the
+// worker. The plan decides what happens to its dependants, see [plan.OnFailure].
 package fn

@@ -13,7 +13,7 @@ var (
 	// ErrValue means that a value is not what a function takes or a caller wants. It
 	// comes as a *[ValueError].
 	ErrValue = errors.New("the value does not fit")
-	// ErrNoJob means that a context is not that of a function which runs in a plan.
+	// ErrNoJob means that a context is not that of a function in a plan.
 	ErrNoJob = errors.New("this context is not that of a function in a plan: pass on the one that the function got")
 )
 

@@ -40,12 +40,12 @@ func (d definition) serve() worker.Handler { return d.handler }
 // Func0 is a function without arguments; see [New0].
 type Func0[R any] struct{ definition }
 
-// New0 is [New] for no argument.
+// New0 is [New] for a function without arguments.
 func New0[R any](name string, do func(context.Context) (R, error), options ...Option) Func0[R] {
 	return Func0[R]{define(name, options, do != nil, 0, func(*input) func(context.Context) (R, error) { return do })}
 }
 
-// Call adds a call to a plan; what is wrong with it p.Send and p.Ready say, as a
+// Call adds a call to a plan; if the call is not valid, p.Send and p.Ready return a
 // *plan.TaskError.
 func (f Func0[R]) Call(p *plan.Plan, options ...Option) *Future[R] {
 	return called[R](f.begin(), p, f.options, options)
@@ -73,7 +73,7 @@ func (f Func[A, R]) Call(p *plan.Plan, a Arg[A], options ...Option) *Future[R] {
 // Func2 is a function of two arguments; see [New2].
 type Func2[A, B, R any] struct{ definition }
 
-// New2 is [New0] for two arguments.
+// New2 is [New] for two arguments.
 func New2[A, B, R any](name string, do func(context.Context, A, B) (R, error), options ...Option) Func2[A, B, R] {
 	return Func2[A, B, R]{define(name, options, do != nil, 2, func(in *input) func(context.Context) (R, error) {
 		a, b := take[A](in, 0), take[B](in, 1)
@@ -89,10 +89,11 @@ func (f Func2[A, B, R]) Call(p *plan.Plan, a Arg[A], b Arg[B], options ...Option
 	return called[R](c, p, f.options, options)
 }
 
-// Func3 is a function of three arguments; see [New3]. One of more takes a struct.
+// Func3 is a function of three arguments; see [New3]. A function of more arguments
+// takes a struct.
 type Func3[A, B, C, R any] struct{ definition }
 
-// New3 is [New0] for three arguments.
+// New3 is [New] for three arguments.
 func New3[A, B, C, R any](name string, do func(context.Context, A, B, C) (R, error), options ...Option) Func3[A, B, C, R] {
 	return Func3[A, B, C, R]{define(name, options, do != nil, 3, func(in *input) func(context.Context) (R, error) {
 		a, b, c := take[A](in, 0), take[B](in, 1), take[C](in, 2)
@@ -121,8 +122,8 @@ func called[R any](c *call, p *plan.Plan, ofAll, ofThis []Option) *Future[R] {
 type Option func(*call)
 
 // WithSpec changes the tasks that calls become: their queue, timeout, max_fails and so
-// on. Of the spec it gets, Program, Class, Input, Argv, Args and Needs are the business of
-// this package.
+// on. It must not change Program, Class, Input, Argv, Args and Needs, which this
+// package sets.
 func WithSpec(change func(*task.Spec)) Option {
 	return func(c *call) { change(&c.spec) }
 }

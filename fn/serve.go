@@ -136,18 +136,17 @@ func (in *input) decodeResult(r ref, into any) (of int64, err error) {
 // jobKey is where a context has the job.
 type jobKey struct{}
 
-// Job is the round in which a function runs, by the context that the function got: its
-// ids, its progress, and Stdout for its output. It is nil for any other
-// context, such as that of a test which calls the function itself.
+// Job returns the round in which a function runs, given the context of the function. It
+// is nil for any other context, such as that of a test which calls the function itself.
 func Job(ctx context.Context) *worker.Job {
 	j, _ := ctx.Value(jobKey{}).(*worker.Job)
 	return j
 }
 
-// Grow opens the plan in which a function runs, by the context that the function got,
-// to add to it: calls, which run after p.Send. The plan does not end before they have.
-// A function must not wait for what it adds, since it keeps a slot; let it return ids
-// ([Future.ID]), for others to read by [Result].
+// Grow returns the plan in which a function runs, given the context of the function,
+// so that the function can add calls to it. They run after p.Send, and the plan does
+// not end before they have ended. A function must not wait for what it adds, since
+// it keeps a slot; let it return ids ([Future.ID]), for others to read by [Result].
 //
 // A function may be run more than once; what it adds in each of its rounds is there
 // once, if it sends the same calls in the same portions. A task that was retried by

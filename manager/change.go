@@ -17,10 +17,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Cancel calls tasks off. Open and blocked ones are cancelled at once. Of a
-// running one the worker is told to stop: it ends terminated, with the output it
-// has written so far. One that has been reported is not opened again. Ended ones
-// stay as they are.
+// Cancel cancels tasks, open and blocked ones at once. The worker of a running one
+// is told to stop it: the task ends terminated, with its output so far. One that
+// has been reported is not opened again. Ended ones stay as they are.
 //
 // What became of each task stands in its Change, in the order of the ids; the
 // error is about the calls, and comes with the changes made before it.
@@ -28,15 +27,15 @@ func (m *Manager) Cancel(ctx context.Context, ids []int64, o ChangeOptions) ([]C
 	return m.change(ctx, statemachine.Cancel, ids, o)
 }
 
-// Hold keeps open tasks from starting until they are released. See [Manager.Cancel] for
-// the answer.
+// Hold keeps open tasks from starting, until [Manager.Unhold]. See [Manager.Cancel]
+// for the answer.
 func (m *Manager) Hold(ctx context.Context, ids []int64, o ChangeOptions) ([]Change, error) {
 	return m.change(ctx, statemachine.Hold, ids, o)
 }
 
-// Unhold opens blocked tasks. Refused are, with an error that matches [task.ErrWaits] or
-// [task.ErrPlanState], those of plans that wait for others, or of a plan of which nothing
-// is to start now. See [Manager.Cancel] for the answer.
+// Unhold opens blocked tasks. A task that waits for others of its plan is refused with
+// [task.ErrWaits], one of a plan from which nothing may start now with
+// [task.ErrPlanState]. See [Manager.Cancel] for the answer.
 func (m *Manager) Unhold(ctx context.Context, ids []int64, o ChangeOptions) ([]Change, error) {
 	return m.change(ctx, statemachine.Unblock, ids, o)
 }

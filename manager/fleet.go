@@ -57,11 +57,11 @@ func (m *Manager) node(ctx context.Context, name string) (task.Node, error) {
 	return task.ParseNode(name, nil).Idle(), err
 }
 
-// RemoveNode takes away all that is known of a node that is gone: its limit, what
-// servers have found of it, its place in the list. The error matches
-// [task.ErrNodeInUse] while a worker is registered from there or a task runs there, or
-// is a *statemachine.FieldError. A node that nothing is known of is no error. A
-// worker that registers from there brings the node back.
+// RemoveNode removes a node that is gone: its limit, what servers have found out about
+// it, and its place in the list. The error matches [task.ErrNodeInUse] while a worker
+// is registered from there or a task runs there, or is a *statemachine.FieldError. To
+// remove an unknown node is no error. A worker that registers from there brings the
+// node back.
 func (m *Manager) RemoveNode(ctx context.Context, name string, o ChangeOptions) error {
 	o, err := m.complete(o)
 	if err != nil {

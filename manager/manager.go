@@ -57,8 +57,8 @@ type Options struct {
 	BeforeSubmit func(ctx context.Context, spec *task.Spec) error
 }
 
-// Settings are what the section [manager] of a configuration says. A field that is zero
-// is taken from the site's, or else is at its default.
+// Settings are what the section [manager] of a configuration says. A zero field takes
+// the value of the site's configuration, or else its default.
 type Settings struct {
 	// RoundDuration is the longest time between two passes of Run, which otherwise reacts
 	// at once. Default 1.3 s, at least 1 ms.

@@ -77,7 +77,7 @@ func (m *Manager) programs(ctx context.Context, workers []task.Worker) (map[int6
 	return programs, nil
 }
 
-// Failure is a task that ended in another way than succeeded.
+// Failure is a task that ended without success.
 type Failure struct {
 	// Task is read as [Manager.Select] does.
 	Task *task.Task

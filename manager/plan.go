@@ -16,10 +16,10 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// NewPlan makes a plan and returns its id. Tasks are added by [InPlan]; nothing
-// of it runs before [Manager.ReadyPlan]. A spec that cannot be is a
-// *statemachine.FieldError. The error matches [task.ErrRequestKey], and comes with the id of that
-// plan, if the RequestKey was used for another one. Package plan is the comfortable way to build one.
+// NewPlan makes a plan and returns its id. Tasks are added by [InPlan]; nothing of it runs before
+// [Manager.ReadyPlan]. The error about an invalid spec is a *statemachine.FieldError. The error
+// matches [task.ErrRequestKey], and comes with the id of that plan, if the RequestKey was used for
+// another one. Package plan is the convenient way to build one.
 func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, error) {
 	if err := checkLine("name", spec.Name); err != nil {
 		return 0, err
@@ -114,9 +114,9 @@ func (m *Manager) ReadyPlan(ctx context.Context, id task.PlanID) error {
 	return m.steer(ctx, id, task.PlanReady, "")
 }
 
-// HoldPlan lets nothing more of a ready plan start, until [Manager.ResumePlan]:
-// it holds its open tasks, those that run go on. Called again, it holds
-// tasks that have been opened again meanwhile. The error matches [task.ErrNoPlan] or
+// HoldPlan keeps the rest of a ready plan from starting, until [Manager.ResumePlan]:
+// its open tasks are held, running ones go on. Called again, it holds tasks that
+// have been opened again meanwhile. The error matches [task.ErrNoPlan] or
 // [task.ErrPlanState].
 func (m *Manager) HoldPlan(ctx context.Context, id task.PlanID, o ChangeOptions) error {
 	return m.stopPlan(ctx, id, statemachine.Hold, o)
@@ -148,10 +148,10 @@ func (m *Manager) ResumePlan(ctx context.Context, id task.PlanID) error {
 	return m.steer(ctx, id, task.PlanReady, "")
 }
 
-// CancelPlan calls a plan off: whatever waits is cancelled, the workers of what
-// runs are told to stop, and nothing can be added or retried. Called again it
-// finishes what was cut short. The error matches [task.ErrNoPlan], or [task.ErrPlanState]
-// if the plan was over.
+// CancelPlan cancels a plan: waiting tasks are cancelled, the workers of running ones are
+// told to stop, and nothing can be added or retried. Called again it finishes what was
+// cut short. The error matches [task.ErrNoPlan], or [task.ErrPlanState] if the plan was
+// over.
 func (m *Manager) CancelPlan(ctx context.Context, id task.PlanID, o ChangeOptions) error {
 	return m.stopPlan(ctx, id, statemachine.Cancel, o)
 }

@@ -89,8 +89,8 @@ func (m *Manager) SetQueue(ctx context.Context, name string, change func(*task.Q
 	return m.Queue(ctx, name)
 }
 
-// RemoveQueue takes a queue away. The error matches [task.ErrQueueInUse], and says
-// how many, while it has tasks that have not ended; blocked ones count.
+// RemoveQueue removes a queue. While the queue has tasks that have not ended, blocked
+// ones included, the error matches [task.ErrQueueInUse] and says how many.
 func (m *Manager) RemoveQueue(ctx context.Context, name string, o ChangeOptions) error {
 	o, err := m.complete(o)
 	if err != nil {

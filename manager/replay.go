@@ -14,11 +14,11 @@ import (
 // LastRound is, for [Manager.Replay], the last round that a worker has begun.
 const LastRound = -1
 
-// Replay opens a task that does once more what an ended one did in a round, with
-// the very program of that round where its hash was recorded and the source can
-// be pinned to it. The new task starts at once, is not opened again after a
-// failure, and is linked by replay_of. The error matches [task.ErrNoTask],
-// [task.ErrNotEnded], [task.ErrNoRound], [task.ErrNeedsResults] or [task.ErrDamaged]. In a dry run the id is 0.
+// Replay opens a task that repeats a round of an ended one, with the same version of the program if
+// its hash was recorded and the source can be pinned to it. The new task starts at once, is not
+// opened again after a failure, and is linked by replay_of. The error matches [task.ErrNoTask],
+// [task.ErrNotEnded], [task.ErrNoRound], [task.ErrNeedsResults] or [task.ErrDamaged]. In a dry run
+// the id is 0.
 func (m *Manager) Replay(ctx context.Context, id int64, round int, o ChangeOptions) (int64, error) {
 	o, err := m.complete(o)
 	if err != nil {
@@ -114,8 +114,8 @@ const (
 
 // Comparison is a replay beside what it repeats.
 type Comparison struct {
-	// ID and Round are what was repeated, Replay and ReplayRound by what;
-	// ReplayRound is -1 if no worker has begun it.
+	// ID and Round are repeated by Replay and ReplayRound; ReplayRound is -1 if no worker
+	// has begun it.
 	ID          int64 `json:"id"`
 	Round       int   `json:"round"`
 	Replay      int64 `json:"replay"`

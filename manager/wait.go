@@ -21,8 +21,8 @@ type Progress struct {
 	Total, Done int
 	// States counts tasks by state; an archived one counts as what it ended in.
 	States map[statemachine.State]int
-	// Unsuccessful are the ids that ended in another way than succeeded, in the
-	// order they were seen.
+	// Unsuccessful are the ids of tasks that ended without success, in the order they were
+	// seen.
 	Unsuccessful []int64
 	// Damaged counts tasks whose record is missing or spoilt. They are among Done and
 	// Unsuccessful.

@@ -23,10 +23,10 @@ type Reason = why.Reason
 // Remedy is a change that takes a reason away.
 type Remedy = why.Remedy
 
-// Why says why a task is where it is: why it has not been claimed, and what
-// would make it claimable; how its round goes; or by which rule it ended. The
-// readings it is made from are not made at one moment. The error matches
-// [task.ErrNoTask] if there is no such task, [task.ErrDamaged] if its record is spoilt.
+// Why says why a task is where it is: why it has not been claimed, and what would make
+// it claimable; how its round goes; or by which rule it ended. What it reads is not of
+// one moment. The error matches [task.ErrNoTask] if there is no such task,
+// [task.ErrDamaged] if its record is spoilt.
 func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 	t, err := m.store.Task(ctx, id)
 	if err != nil {

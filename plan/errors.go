@@ -9,13 +9,13 @@ import (
 
 // Errors of this package, to be matched with errors.Is.
 var (
-	// ErrForeign means that a task was to need one of another plan, or none at all.
+	// ErrForeign means that a task needs one that is nil or of another plan.
 	ErrForeign = errors.New("a task needs tasks of its own plan only")
 	// ErrNotSent means that a task has no id yet: see [Plan.Send].
 	ErrNotSent = errors.New("the task was not sent yet")
 	// ErrNotOver means that Wait ended although the plan is not over.
 	ErrNotOver = errors.New("the plan is not over")
-	// ErrNoResult means that a task has brought nothing that can be used. It comes as a
+	// ErrNoResult means that a task has no result that can be used. It comes as a
 	// *[ResultError].
 	ErrNoResult = errors.New("the task has no result")
 )
@@ -25,10 +25,10 @@ type TaskError struct {
 	// Index counts the tasks that were added, from 0; Program is that of the task.
 	Index   int
 	Program string
-	// Place is which of the things that it needs is wrong, from 1; 0 for none.
+	// Place says which of its needs is wrong, from 1; 0 for none.
 	Place int
-	// Err says why: usually a *statemachine.FieldError or a *manager.NeedError. It
-	// matches [ErrForeign] where a thing that the task needs cannot be.
+	// Err says why: usually a *statemachine.FieldError or a *manager.NeedError. It matches
+	// [ErrForeign] if a need is not of this plan.
 	Err error
 }
 
@@ -48,10 +48,10 @@ func (e *TaskError) Unwrap() error { return e.Err }
 type ResultError struct {
 	// Task is the task, or the last one that it was retried by.
 	Task int64
-	// End is how that ended, empty if it has not; Cut says that its output was cut.
+	// End is how it ended, empty if it has not; Cut says that its output was cut.
 	End statemachine.State
 	Cut bool
-	// Message is what its last round has said of its failure; empty if it said nothing.
+	// Message is the error of its last round, empty if there is none.
 	Message string
 }
 

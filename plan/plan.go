@@ -75,8 +75,8 @@ func Load(ctx context.Context, m *manager.Manager, id task.PlanID, opts ...Optio
 func (p *Plan) ID() task.PlanID { return p.id }
 
 // Add adds a task that needs others, and gets their results in that order; a task
-// named twice comes twice. The task is in memory until [Plan.Send]; what is wrong
-// with it Send says. spec.Needs must be empty.
+// named twice comes twice. The task stays in memory until [Plan.Send], which
+// reports what is wrong with it. spec.Needs must be empty.
 func (p *Plan) Add(spec task.Spec, deps ...Dep) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func (p *Plan) Add(spec task.Spec, deps ...Dep) *Task {
 	return t
 }
 
-// Refuse is [Plan.Add] for a task that cannot be, which is said by Send and Ready, as
-// a *[TaskError] with err. It is for packages that make specs, such as fn.
+// Refuse is [Plan.Add] for a task that is not valid: Send and Ready return a
+// *[TaskError] with err. It is for packages that make specs, such as fn.
 func (p *Plan) Refuse(spec task.Spec, err error) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +132,8 @@ type options struct {
 	key       string
 }
 
-// OnFailure says what the plan does when a task fails and is not retried; without it,
-// what needs the task is cancelled. [Load] refuses it.
+// OnFailure says what the plan does when a task fails and is not retried. By default
+// the tasks that need it are cancelled. [Load] refuses this option.
 func OnFailure(do task.OnFailure) Option {
 	return func(o *options) { o.onFailure = do }
 }
@@ -206,14 +206,14 @@ func (e edge) need(p *Plan) (dependency, string) {
 // result is empty.
 func Any(dep Dep) Dep { return edge{dep, task.NeedsAny} }
 
-// Failure waits for a task to end in another way than succeeded. If it succeeds,
-// what needs its failure is skipped, which is no failure of the plan.
+// Failure waits for a task to end without success. If it succeeds, what needs its
+// failure is skipped, which is no failure of the plan.
 func Failure(dep Dep) Dep { return edge{dep, task.NeedsFailure} }
 
 // Send adds to the plan what [Plan.Add] has gathered. After an error nothing is
-// lost: called again, it goes on where it was, unless a task cannot be, which is
-// a *[TaskError]: then nothing more is ever sent. The error matches
-// [task.ErrPlanState] if the plan is over.
+// lost: called again, it continues where it stopped. A *[TaskError] is final:
+// nothing more is ever sent. The error matches [task.ErrPlanState] if the plan is
+// over.
 func (p *Plan) Send(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -303,9 +303,9 @@ func (p *Plan) Ready(ctx context.Context) error {
 // nil with an error.
 func (p *Plan) Status(ctx context.Context) (*task.Plan, error) { return p.m.Plan(ctx, p.id) }
 
-// Wait waits until all tasks of the plan have ended, whatever way: how the plan came
-// out is the State of the answer. A plan that holds is waited for. The error is
-// that of ctx, with the status read last; it matches [ErrNotOver].
+// Wait waits until all tasks of the plan have ended, also while the plan is held, and
+// returns the plan, whose State says how it ended. If ctx ends first, the error matches
+// that of ctx and [ErrNotOver], and comes with the plan as it was read last.
 func (p *Plan) Wait(ctx context.Context) (*task.Plan, error) {
 	s, err := p.m.WaitPlan(ctx, p.id, nil)
 	if s == nil {
@@ -317,12 +317,12 @@ func (p *Plan) Wait(ctx context.Context) (*task.Plan, error) {
 	return s, err
 }
 
-// Cancel calls the plan off; see [manager.Manager.CancelPlan].
+// Cancel cancels the plan; see [manager.Manager.CancelPlan].
 func (p *Plan) Cancel(ctx context.Context, reason string) error {
 	return p.m.CancelPlan(ctx, p.id, manager.ChangeOptions{Reason: reason})
 }
 
-// Hold lets nothing more of the plan start; see [manager.Manager.HoldPlan].
+// Hold keeps the rest of the plan from starting; see [manager.Manager.HoldPlan].
 func (p *Plan) Hold(ctx context.Context, reason string) error {
 	return p.m.HoldPlan(ctx, p.id, manager.ChangeOptions{Reason: reason})
 }
@@ -335,9 +335,9 @@ func (p *Plan) Retry(ctx context.Context) ([]manager.Retried, error) {
 	return p.m.RetryPlan(ctx, p.id, manager.ChangeOptions{})
 }
 
-// Result is what a task of the plan has brought, or the last one that it was
-// retried by. The error matches [ErrNotSent] or [ErrForeign], or is a *[ResultError]
-// that says why there is none.
+// Result returns the result of a task of the plan, or of its last retry. The error
+// matches [ErrNotSent] or [ErrForeign], or is a *[ResultError] that says why there
+// is none.
 func (p *Plan) Result(ctx context.Context, of Dep) (string, error) {
 	id, err := p.idOf(of)
 	if err != nil {

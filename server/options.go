@@ -44,8 +44,9 @@ type Options struct {
 	Version string
 }
 
-// Settings are what the section [server] of a configuration says. A field that is zero is
-// taken from the site's, or else is at its default; a negative number stands for 0.
+// Settings are what the section [server] of a configuration says. A zero field takes
+// the value of the site's configuration, or else its default; a negative number stands
+// for 0.
 type Settings struct {
 	// RoundDuration is the longest time between two passes over due tasks; woken, the
 	// server reacts at once. Default 1.3 s.
@@ -53,8 +54,8 @@ type Settings struct {
 	// TimeoutGrace is how long after a task's timeout the server leaves its round to the
 	// worker. Default 10 s.
 	TimeoutGrace time.Duration
-	// WorkerTimeout is the lease: a worker that has not been heard of for so long is lost.
-	// Default 15 s.
+	// WorkerTimeout is the lease: a worker that is silent for longer is lost. Default
+	// 15 s.
 	WorkerTimeout time.Duration
 	// Quarantine is off, warn or on: whether nodes are judged by the failures of their
 	// tasks, and whether those at fault get none. QuarantineProbe is the time between

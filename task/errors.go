@@ -52,7 +52,7 @@ var (
 	ErrQueueInUse = errors.New("the queue is in use")
 	// ErrNodeInUse means that a worker is registered from a node, or a task runs there.
 	ErrNodeInUse = errors.New("the node is in use")
-	// ErrRequestKey means that a request key was used before, for other tasks.
+	// ErrRequestKey means that a request key was used for other tasks before.
 	ErrRequestKey = errors.New("the request key was used for other tasks")
 )
 

@@ -25,7 +25,7 @@ type NodeRecord struct { //nolint:recvcheck // Set changes a node, Fields only r
 	Damaged Damage `json:"damaged"`
 }
 
-// Quarantine is what servers hold against a node.
+// Quarantine says why servers keep a node from claiming, and until when.
 type Quarantine struct {
 	// Quarantined is since when the node is in quarantine; zero if it is not.
 	Quarantined time.Time `json:"since,omitzero"`

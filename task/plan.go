@@ -56,7 +56,7 @@ type PlanSpec struct {
 type PlanID int64
 
 // Plan is a plan as it was when it was read: a named set of tasks that need one
-// another's results. Of the request for it nothing is known any more.
+// another's results. Its RequestKey and Contents are empty.
 type Plan struct {
 	PlanSpec
 
@@ -103,7 +103,7 @@ type StepNeed struct {
 	On When `json:"on,omitempty"`
 }
 
-// Result is what a task has brought: the argument of those that need it.
+// Result is the result of a task: an argument of the tasks that need it.
 type Result struct {
 	// Task is its id: that of the last retry that has ended, or succeeded if one has.
 	Task int64 `json:"task"`

@@ -54,7 +54,7 @@ type Task struct { //nolint:recvcheck // a value prints itself too
 
 	// Created is when the task was opened; it never changes.
 	Created time.Time `json:"created,omitzero"`
-	// NotBefore is when it has rested enough after its last failure.
+	// NotBefore is the earliest start after its last failure.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	// CancelRequested is when a stop was asked for while a worker held the task,
 	// zero if none was; CancelReason says why, also of one that was cancelled.

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Stamp is the way back from [Moment].
+// Stamp is the inverse of [Moment].
 func Stamp(t time.Time) statemachine.Time {
 	if t.IsZero() {
 		return 0

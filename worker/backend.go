@@ -27,7 +27,7 @@ type Backend interface {
 	Rounds
 }
 
-// Sessions are how a worker makes itself known and stays so.
+// Sessions is how a worker registers, and stays registered.
 type Sessions interface {
 	// Site checks that the namespace can be worked for, and says what a worker has to
 	// know of it. It comes first.
@@ -45,12 +45,12 @@ type Sessions interface {
 	// Leave ends a session in which nothing runs any more.
 	Leave(ctx context.Context, session Session) error
 	// Listen calls renew when a heartbeat is wanted at once, and rules when the rules
-	// have changed, until ctx is done. The calls are hints: some may be missed, some be
-	// in vain.
+	// have changed, until ctx is done. The calls are hints: some may be missing, some
+	// needless.
 	Listen(ctx context.Context, worker string, renew, rules func())
 }
 
-// Claims are how a worker gets tasks.
+// Claims is how a worker gets tasks.
 type Claims interface {
 	// Rules are the queues and buckets that claims are made from, for workers of a node.
 	Rules(ctx context.Context, node string) (Rules, error)
@@ -65,12 +65,12 @@ type Claims interface {
 	PassOn(ctx context.Context, woken WakeUp) error
 }
 
-// Rounds are what a worker says of the tasks that it has, and asks about them.
+// Rounds is how a worker reports on its tasks, and asks about them.
 type Rounds interface {
 	// Turn records how rounds ended, each commit on its own, and then claims if next is
 	// not nil, as Claim does.
 	Turn(ctx context.Context, commits []Commit, next *ClaimRequest) Turn
-	// Tell records at once what there is to say of a round that runs. The error matches
+	// Tell records news of a running round at once. The error matches
 	// statemachine.ErrStale if the round is over.
 	Tell(ctx context.Context, worker string, t *statemachine.Task, news News) error
 	// Results are what tasks have brought, in the order of the ids.
@@ -88,7 +88,7 @@ var (
 	ErrNameTaken = conn.ErrNameTaken
 	// ErrLeaseLost means that the session is over.
 	ErrLeaseLost = conn.ErrLeaseLost
-	// ErrAway means that it does not answer anybody; it comes with task.ErrUnreachable.
+	// ErrAway means that the site answers nobody; it comes with task.ErrUnreachable.
 	ErrAway = conn.ErrAway
 )
 

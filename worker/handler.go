@@ -13,12 +13,12 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 )
 
-// Handler is a Go function that does what a program would do. A worker that has
-// only handlers takes no task but those of its classes, which are the names of the
+// Handler is a Go function that does what a program would do. A worker with
+// handlers alone takes only the tasks of its classes, which are the names of the
 // handlers (see Options.Classes): give the tasks of a handler its name as
 // [task.Spec].Class, or a queue of that class, so that other workers never see
-// them. A task of its class and a program that it has no handler for it hands back,
-// and the slot rests for 5 s.
+// them. It hands back a task of its classes whose program has no handler, and the
+// slot rests for 5 s.
 //
 // A handler should return soon after ctx is done; context.Cause says why it is: the
 // error matches [ErrTimeout], [ErrCancelled], [ErrDraining] or [ErrLeaseLost]. One that does not within

@@ -13,9 +13,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Job is one round of a task for a [Handler]. The zero value is of use too, for a test
-// that calls a handler itself: give it what the handler reads, and look at what the
-// handler has [Job.Said]. A Job is not to be copied.
+// Job is one round of a task for a [Handler]. The zero value is usable in a test that
+// calls a handler itself: set what the handler reads, and look at [Job.Said]
+// afterwards. A Job must not be copied.
 type Job struct {
 	// Task is what a worker reads of the task: ID, Round, State, Rev, Plan and the
 	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Class, Needs,
@@ -23,8 +23,8 @@ type Job struct {
 	// started more than once, each time in a round of its own. Program is the name
 	// the handler is registered by, Input what the task brings.
 	Task task.Task
-	// Attempt is which try of the task this is, counted from 1. Rounds that were handed
-	// back are rounds, and no tries.
+	// Attempt says which try of the task this is, from 1. Rounds that were handed back do
+	// not count.
 	Attempt int
 	// Args are its words as a program would get them: with the texts of Results
 	// behind them, unless the task has args = files.
@@ -32,7 +32,8 @@ type Job struct {
 	// Results are those of the tasks of its plan that this one needs, in the order in
 	// which it names them.
 	Results []task.Result
-	// Resources is what the round got of its node, by name. It is not to be changed.
+	// Resources is the share of its node that the round has, by name. It must not be
+	// changed.
 	Resources map[string]task.Allotted
 	// OutputLimit is how many bytes of each stream are stored, and the most that
 	// SetResult takes; see Settings.OutputLimit. 0 in a test stands for the default.
@@ -103,8 +104,8 @@ func (j *Job) Logger() *slog.Logger { return cmp.Or(j.log, slog.Default()) }
 // test it is nil.
 func (j *Job) Draining() <-chan struct{} { return j.draining }
 
-// Progress tells how far the job has come: part from 0 to 1, and a few words.
-// It is recorded within about a second.
+// Progress says how far the job is: part is from 0 to 1, text a few words. It is
+// recorded within about a second.
 func (j *Job) Progress(part float64, text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,9 +121,9 @@ func (j *Job) takeProgress() (p Progress, fresh bool) {
 	return j.told.progress, fresh
 }
 
-// SetResult says what the job brings to the tasks of its plan that need it, in
-// place of what it writes to Stdout; the last call counts. It may have as many
-// bytes as the worker's OutputLimit: with more the round is a failure.
+// SetResult sets the result that the tasks which need this one get, in place of
+// what the job writes to Stdout; the last call counts. It may have as many bytes as
+// the worker's OutputLimit: with more the round is a failure.
 func (j *Job) SetResult(text string) { j.said.Store(&text) }
 
 // result is what the job brings, nil for nothing said.

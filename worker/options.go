@@ -40,8 +40,8 @@ type Options struct {
 	// Handlers are Go functions by program name. They do what a program of that name
 	// would do, in this process.
 	Handlers map[string]Handler
-	// Middleware are what every handler is wrapped in, the first one outermost: tracing,
-	// metrics, a limit of time. It sees the error of the handler before the worker does.
+	// Middleware wraps every handler, the first function outermost: for traces, metrics, a
+	// limit of time. It sees the error of the handler before the worker does.
 	Middleware []func(Handler) Handler
 	// RunPrograms lets the worker fetch and run the programs of tasks that have no handler.
 	// Without handlers it always does.
@@ -55,8 +55,9 @@ type Options struct {
 	Version string
 }
 
-// Settings are what the section [worker] of a configuration says. A field that is zero is
-// taken from the site's, or else is at its default; a negative number stands for 0.
+// Settings are what the section [worker] of a configuration says. A zero field takes
+// the value of the site's configuration, or else its default; a negative number stands
+// for 0.
 type Settings struct {
 	// Slots is how many tasks run at a time. Default: the number of cores.
 	Slots int
@@ -87,8 +88,8 @@ type Settings struct {
 	// OutputLimit is how many bytes of each stream are stored with the task; of
 	// a longer one head and tail are kept. Default 1 MiB, at most 256 MiB.
 	OutputLimit int64
-	// KeepRounds is of how many rounds a task keeps its output: the first half and
-	// the last half, rounded up. Default 10; all if negative.
+	// KeepRounds is the number of rounds whose output a task keeps: the first half and the
+	// last half, rounded up. Default 10; all if negative.
 	KeepRounds int
 
 	// SleepAfterSuccess and SleepAfterFailure are pauses of a slot after a round

@@ -9,10 +9,9 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Permanent marks an error of a [Handler] that another try would not mend, such as an
-// input that makes no sense. The round fails, and the task is not tried again,
-// whatever its spec says. The mark holds in an error that wraps it too. Permanent of
-// nil is nil.
+// Permanent marks an error of a [Handler] that another try cannot mend, such as an
+// invalid input. The round fails, and the task is not tried again, whatever its spec
+// says. An error that wraps it is permanent too. Permanent of nil is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
