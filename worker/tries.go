@@ -34,9 +34,10 @@ func RetryAfter(err error, d time.Duration) error {
 // HandBack is the error of a [Handler] that gives its task back unharmed: a worker,
 // this one or another, takes it again, d from now at the earliest. That is no
 // failure, and no limit of the task counts it. What the handler has written is not
-// recorded. The round is, so a task that waits long should ask for minutes, not
-// milliseconds. An error that wraps it hands back too, and says why in the log of the
-// task; it counts before [Permanent] and [RetryAfter].
+// recorded. The round is, each time: let a task that waits ask for minutes, not
+// milliseconds. HandBack(0) is for what another worker can do at once; where none
+// can, it is a busy loop. An error that wraps it hands back too, and says why in
+// the log of the task; it counts before [Permanent] and [RetryAfter].
 func HandBack(d time.Duration) error { return &handBackError{d} }
 
 type permanentError struct{ err error }
