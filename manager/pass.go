@@ -274,7 +274,7 @@ type handlerRetries struct {
 }
 
 type entry struct {
-	Retry
+	RetryingTask
 
 	// handled is the revision the handler has dealt with, or -1.
 	handled int64
@@ -293,7 +293,7 @@ func newHandlerRetries(c Settings) *handlerRetries {
 func (b *handlerRetries) entry(id int64) *entry {
 	e, ok := b.entries[id]
 	if !ok {
-		e = &entry{Retry: Retry{ID: id}, handled: -1}
+		e = &entry{RetryingTask: RetryingTask{ID: id}, handled: -1}
 		b.entries[id] = e
 	}
 	return e

@@ -269,11 +269,11 @@ type Stats struct {
 	// HandlerErrors is how often a handler returned an error.
 	HandlerErrors int
 	// Retrying are the tasks that wait for another call of their handler.
-	Retrying []Retry
+	Retrying []RetryingTask
 }
 
-// Retry is a task whose handler returned an error.
-type Retry struct {
+// RetryingTask is a task whose handler returned an error.
+type RetryingTask struct {
 	ID int64
 	// Attempts is how often the handler was called for it.
 	Attempts int
@@ -290,9 +290,9 @@ func (m *Manager) Stats() Stats {
 	s := m.stats
 	for _, e := range m.retries.entries {
 		if e.Attempts > 0 && e.handled < 0 {
-			s.Retrying = append(s.Retrying, e.Retry)
+			s.Retrying = append(s.Retrying, e.RetryingTask)
 		}
 	}
-	slices.SortFunc(s.Retrying, func(a, b Retry) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(s.Retrying, func(a, b RetryingTask) int { return cmp.Compare(a.ID, b.ID) })
 	return s
 }

@@ -182,7 +182,7 @@ func TestHandlerErrors(t *testing.T) {
 	})
 	wait.Eventually(t, limit, func() bool {
 		st := m.Stats()
-		early := slices.ContainsFunc(st.Retrying, func(r Retry) bool { return r.Attempts < 3 })
+		early := slices.ContainsFunc(st.Retrying, func(r RetryingTask) bool { return r.Attempts < 3 })
 		return len(st.Retrying) == 10 && !early && st.Retrying[9].ID == 10
 	}, "waiting for repeated calls")
 	if st := m.Stats(); st.HandlerErrors < 30 || st.Retrying[0].Err.Error() != "database is away" {
