@@ -5,7 +5,7 @@ local function arg()
   return ARGV[at]
 end
 local function args()
-  local list = {}
-  for i = 1, tonumber(arg()) do list[i] = arg() end
-  return list
+  local first = at + 2
+  at = at + 1 + ARGV[at + 1]
+  return {unpack(ARGV, first, at)} -- at most some thousands: they pass over the stack of Lua
 end

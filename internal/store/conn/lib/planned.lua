@@ -15,22 +15,18 @@ local function advance(plan, growth, first, last)
   return whole
 end
 
+-- foreign(tasks) is what is wrong outside of plans: a task of one is repeated there only.
+local function foreign(tasks)
+  for i, t in ipairs(tasks) do
+    if t.former and t.former[4] and t.former[4] ~= '' then return {'plan', 'foreign', i, t.former[8] or ''} end
+  end
+end
+
 -- plans(id, stamp, growth) is what open does with the plan that its tasks belong to: first resolve, which writes nothing and
--- answers what is wrong; then enter for each new task, and done. Without a plan all of them do nothing. What is wrong is
+-- answers what is wrong; then enter for each new task, and done. What is wrong is
 -- {'plan', 'none'}, {'plan', 'refuses', state}, {'plan', 'grown'} if the step is further than growth says, or for the task at an index
 -- {'plan', 'missing', index, id}, {'plan', 'foreign', index, id}, {'plan', 'cut', index, id}, {'plan', 'busy', index, id}, {'plan', 'alive', index, id}.
 local function plans(id, stamp, growth)
-  local nothing = function() end
-  if id == '' then
-    return {
-      resolve = function(tasks)
-        for i, t in ipairs(tasks) do
-          if t.former and t.former[4] and t.former[4] ~= '' then return {'plan', 'foreign', i, t.former[8] or ''} end
-        end
-      end,
-      enter = function(t) return t.held end, done = nothing,
-    }
-  end
   local wrong = wrongtype('hash', {K.plan(id)}) or wrongtype('list', {K.planTasks(id)}) or wrongtype('zset', {K.freed(id)})
     or growth[1] and wrongtype('hash', {K.growth(id)})
   if wrong then return nil, wrong end
