@@ -66,41 +66,20 @@ if A.due ~= '' then sets[#sets + 1] = K.due end
 local wrong = wrongtype('zset', sets)
 if wrong then return wrong end
 
--- Read what is asked for, and which of it is there already.
-local tasks, fresh, planned, refused = A.marked ~= '' and {}, count, nil, nil
-if tasks then
-  local made = {}
-  for i = 1, count do
-    local t = {template = templates[several and tonumber(arg()) or 1], place = at}
-    at = at + #t.template.own
-    t.key, t.how, t.replays, t.more, t.needs = tonumber(arg()), arg(), arg(), args(), args()
-    if t.key then
-      local key = KEYS[firstkey + t.key]
-      if t.how == 'retry' then
-        local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev', 'plan', 'outcome', 'skipped', 'feeds', 'id', 'grows')
-        if not old[1] then return {'no task', i} end
-        t.former = old
-        t.rev = following(old[3])
-        t.old = old[2] and old[2] ~= '' and old[2] or nil
-      else
-        t.old = redis.call('GET', key) or nil
-      end
-      t.twin = not t.old and made[t.key] -- the same key twice in one request
-      made[t.key] = made[t.key] or t
-    end
-    if t.old or t.twin then fresh = fresh - 1 end
-    tasks[i] = t
-  end
+local tasks, known, planned
+if A.marked ~= '' then
+  tasks, known = marks(count, templates, firstkey)
+  if not tasks then return known end
   if A.plan == '' then
-    refused = foreign(tasks)
+    wrong = foreign(tasks)
   else
-    planned, refused = plans(A.plan, stamp, growth)
-    refused = refused or planned.resolve(tasks)
+    planned, wrong = plans(A.plan, stamp, growth)
+    wrong = wrong or planned.resolve(tasks)
   end
-  if refused then return refused end
+  if wrong then return wrong end
 end
 
-local last, ids, keys = tonumber(redis.call('GET', K.taskID) or '0') or 0, {}, {}
+local fresh, last, ids, keys = count - (known or 0), tonumber(redis.call('GET', K.taskID) or '0') or 0, {}, {}
 for i = 1, fresh do
   ids[i] = string.format('%d', last + i)
   keys[i] = K.task(ids[i])
@@ -124,36 +103,8 @@ if #unknown > 0 then
   redis.call('PUBLISH', K.rules, '1')
 end
 
--- replayed tells a task that another one runs a round of it again, and needs it until it is archived itself.
-local function replayed(key, by)
-  local t = redis.pcall('HMGET', key, 'state', 'replayed_by', 'rev')
-  if t.err or not t[1] then return end
-  local others = t[2] and t[2] ~= '' and t[2] .. ' ' or ''
-  if #others > 200 then others = string.match(string.sub(others, -200), ' (.*)$') end
-  redis.call('HSET', key, 'replayed_by', others .. by, 'rev', string.format('%d', following(t[3])))
-end
-
--- mark is the record of a marked task, and whether it is held; what others must know of it is noted.
-local function mark(t, record, held)
-  record = {unpack(record)}
-  for _, text in ipairs(t.more) do record[#record + 1] = text end
-  if planned then
-    held = planned.enter(t, t.id, record)
-    local state, id = held and A.held or A.open, t.template.id
-    record[id + 2], record[id + 3] = state, '0:' .. state
-  end
-  if t.how == 'retry' then
-    redis.call('HSET', KEYS[firstkey + t.key], 'retried_by', t.id, 'rev', string.format('%d', t.rev))
-  elseif t.key then
-    redis.call('SET', KEYS[firstkey + t.key], t.id, 'EX', A.life)
-  end
-  if t.replays ~= '' then replayed(K.task(t.replays), t.id) end
-  return record, held
-end
-
 -- Where a task waits, its score is its start_after if one was given, also one in the past, else now: from then on it is in line.
-local open, blocked, due, line, n, start, score, soon = {}, {}, {}, {}, 0, nil, nil, nil
-local template, place = templates[1], nil
+local open, blocked, due, template, n, start, score, soon = {}, {}, {}, templates[1], 0, nil, nil, nil
 for i = 1, count do
   local t = tasks and tasks[i]
   if t then
@@ -169,7 +120,7 @@ for i = 1, count do
     record[template.id] = id
     if t then
       t.id = id
-      record, held = mark(t, record, held)
+      record, held = mark(t, planned, firstkey)
     end
     redis.call('HSET', keys[n], unpack(record))
     happened(id, '0', '', held and A.held or A.open, 'create', 'manager', '')
@@ -184,9 +135,9 @@ for i = 1, count do
         score = tonumber(start) > 0 and moment(start) or stamp
         soon = tonumber(score) <= tonumber(stamp)
       end
-      m, line = #open, template.bucket
+      m = #open
       open[m + 1], open[m + 2] = start, id
-      local member = string.char(96 + #id) .. id
+      local line, member = template.bucket, string.char(96 + #id) .. id
       m = #line.scores
       line.scores[m + 1], line.scores[m + 2] = score, member
       if soon then

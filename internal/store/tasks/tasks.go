@@ -12,7 +12,7 @@ var files embed.FS
 
 // Scripts are those of this room.
 var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn.Script{
-	"open":   {Libs: []string{conn.LibArgs, conn.LibTypes, conn.LibSlots, conn.LibPlans, "planned"}, Writes: true, Gives: true},
+	"open":   {Libs: []string{conn.LibArgs, conn.LibTypes, conn.LibPlans, "planned", "marked"}, Writes: true, Gives: true},
 	"claim":  {Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibSlots, "heads", "resources"}, Writes: true},
 	"move":   {Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibSlots, conn.LibPlans}, Writes: true, Relieves: true},
 	"stop":   {Libs: []string{conn.LibArgs, conn.LibLog}, Writes: true, Relieves: true},
