@@ -11,10 +11,9 @@ local function marks(count, templates, firstkey)
     if t.key then
       local key = KEYS[firstkey + t.key]
       if t.how == 'retry' then
-        local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev', 'plan', 'outcome', 'skipped', 'feeds', 'id', 'grows')
+        local old = redis.call('HMGET', key, 'state', 'retried_by', 'plan', 'outcome', 'skipped', 'id', 'grows')
         if not old[1] then return nil, {'no task', i} end
         t.former = old
-        t.rev = following(old[3])
         t.old = old[2] and old[2] ~= '' and old[2] or nil
       else
         t.old = redis.call('GET', key) or nil
@@ -47,10 +46,11 @@ local function mark(t, planned, firstkey)
     local state = held and A.held or A.open
     record[id + 2], record[id + 3] = state, '0:' .. state
   end
+  local key = t.key and KEYS[firstkey + t.key]
   if t.how == 'retry' then
-    redis.call('HSET', KEYS[firstkey + t.key], 'retried_by', t.id, 'rev', string.format('%d', t.rev))
-  elseif t.key then
-    redis.call('SET', KEYS[firstkey + t.key], t.id, 'EX', A.life)
+    redis.call('HSET', key, 'retried_by', t.id, 'rev', string.format('%d', following(redis.call('HGET', key, 'rev'))))
+  elseif key then
+    redis.call('SET', key, t.id, 'EX', A.life)
   end
   if t.replays ~= '' then replayed(K.task(t.replays), t.id) end
   return record, held

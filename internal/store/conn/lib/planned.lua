@@ -18,7 +18,7 @@ end
 -- foreign(tasks) is what is wrong outside of plans: a task of one is repeated there only.
 local function foreign(tasks)
   for i, t in ipairs(tasks) do
-    if t.former and t.former[4] and t.former[4] ~= '' then return {'plan', 'foreign', i, t.former[8] or ''} end
+    if t.former and t.former[3] and t.former[3] ~= '' then return {'plan', 'foreign', i, t.former[6] or ''} end
   end
 end
 
@@ -74,11 +74,11 @@ local function plans(id, stamp, growth)
 
   local function repeats(i, t)
     local old = t.former
-    if old[4] ~= id then return {'plan', 'foreign', i, old[8] or ''} end
-    if not ending(old[1], old[5]) then return {'plan', 'alive', i, old[8]} end
-    local wrong = wrongtype('zset', {K.draining}) or wrongtype('list', {K.dependants(old[8]), K.stuck(old[8])})
+    if old[3] ~= id then return {'plan', 'foreign', i, old[6] or ''} end
+    if not ending(old[1], old[4]) then return {'plan', 'alive', i, old[6]} end
+    local wrong = wrongtype('zset', {K.draining}) or wrongtype('list', {K.dependants(old[6]), K.stuck(old[6])})
     if wrong then return wrong end
-    if redis.call('ZSCORE', K.draining, 't' .. old[8]) then return {'plan', 'busy', i, old[8]} end
+    if redis.call('ZSCORE', K.draining, 't' .. old[6]) then return {'plan', 'busy', i, old[6]} end
   end
 
   local function resolve(tasks)
@@ -129,11 +129,11 @@ local function plans(id, stamp, growth)
   local function replace(t, text)
     local old = t.former
     replaced = replaced + 1
-    if relocate(K.dependants(old[8]), K.dependants(text)) then t.feeds = true end
-    if old[9] == '1' then t.grows, t.feeds = true, true end
-    known[old[8]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
-    account(id, sum({}, ending(old[1], old[5]), old[6] == '1', -1))
-    if plan[3] == old[8] or plan[1] == 'failed' then plan[1] = 'ready' end
+    if relocate(K.dependants(old[6]), K.dependants(text)) then t.feeds = true end
+    if old[7] == '1' then t.grows, t.feeds = true, true end
+    known[old[6]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
+    account(id, sum({}, ending(old[1], old[4]), old[5] == '1', -1))
+    if plan[3] == old[6] or plan[1] == 'failed' then plan[1] = 'ready' end
   end
 
   -- enter adds the fields of a new task, and returns whether it is blocked.
