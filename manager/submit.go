@@ -110,6 +110,7 @@ type submission struct {
 	opened   []task.Opened
 	now      time.Time   // of Redis, when a task of the batch with a StartIn or EndIn was defined
 	plan     task.PlanID // that all of them belong to, 0 for none
+	definer  definer     // of the task before
 }
 
 type batch struct {
