@@ -120,7 +120,7 @@ for i = 1, count do
     record[template.id] = id
     if t then
       t.id = id
-      record, held = mark(t, planned, firstkey)
+      record, held = mark(t, planned, firstkey, A.life)
     end
     redis.call('HSET', keys[n], unpack(record))
     happened(id, '0', '', held and A.held or A.open, 'create', 'manager', '')

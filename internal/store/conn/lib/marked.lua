@@ -36,8 +36,8 @@ local function replayed(key, by)
   redis.call('HSET', key, 'replayed_by', others .. by, 'rev', string.format('%d', following(t[3])))
 end
 
--- mark(t, planned, firstkey) is the record of a new marked task, and whether it is held. It notes what others must know of it.
-local function mark(t, planned, firstkey)
+-- mark(t, planned, firstkey, life) is the record of a new marked task, and whether it is held. It notes what others must know of it.
+local function mark(t, planned, firstkey, life)
   local template = t.template
   local record, held, id = {unpack(template.record)}, template.held, template.id
   for _, text in ipairs(t.more) do record[#record + 1] = text end
@@ -50,7 +50,7 @@ local function mark(t, planned, firstkey)
   if t.how == 'retry' then
     redis.call('HSET', key, 'retried_by', t.id, 'rev', string.format('%d', following(redis.call('HGET', key, 'rev'))))
   elseif key then
-    redis.call('SET', key, t.id, 'EX', A.life)
+    redis.call('SET', key, t.id, 'EX', life)
   end
   if t.replays ~= '' then replayed(K.task(t.replays), t.id) end
   return record, held
