@@ -118,7 +118,8 @@ func (t *template) own() []int {
 // args are the arguments of the script.
 func (c *openCall) args() []any {
 	req := c.req
-	ttl, life, n, marked := cmp.Or(max(0, req.KeyTTL), submissionTTL), cmp.Or(max(0, req.Life), RequestTTL), len(req.Specs), c.marked()
+	n, marked := len(req.Specs), c.marked()
+	ttl, life := cmp.Or(max(0, req.KeyTTL), submissionTTL), cmp.Or(max(0, req.Life), RequestTTL)
 	args := make([]any, 0, 64+4*n)
 	args = append(args,
 		int(life.Seconds()), n, string(statemachine.Open), conn.Protocol,
@@ -128,6 +129,11 @@ func (c *openCall) args() []any {
 	args = append(args, req.Grow.args(n)...)
 	args = list(args, c.buckets.names)
 	args = list(args, c.queues)
+	return c.records(args, marked)
+}
+
+// records adds the templates, and of each task what is its own.
+func (c *openCall) records(args []any, marked bool) []any {
 	args = append(args, len(c.templates))
 	places := make([][]int, len(c.templates))
 	for i := range c.templates {
@@ -148,7 +154,7 @@ func (c *openCall) args() []any {
 			args = append(args, &t.record[place])
 		}
 		if marked {
-			args = c.marks(args, &req.Specs[i])
+			args = c.marks(args, &c.req.Specs[i])
 		}
 	}
 	return args
