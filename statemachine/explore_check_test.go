@@ -11,7 +11,7 @@ import (
 
 // applied is w after m has arrived, with everything the arrival broke.
 func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
-	if s.rejects(w, m) {
+	if s.rejects(w, m) || s.notTheirs(w, m) {
 		return *w, sm.Refused, nil
 	}
 	i := slot(m.ID)

@@ -284,7 +284,9 @@ active proctype Time() {
 #else
 #define FREE (owner == NONE || owner == me || mout[owner])
 #endif
-#ifdef NOREV
+#if defined(HANDLE) && !defined(NOHOLDER)
+#define GRANTED (rev == g && owner == me)
+#elif defined(NOREV)
 #define GRANTED true
 #else
 #define GRANTED (rev == g)
@@ -302,7 +304,7 @@ again:
 #ifdef HANDLE
   :: atomic { mout[me] -> mout[me] = 0; if :: owner == me -> owner = NONE :: else fi }
   :: atomic { state == ended && ANSWERS && !mout[me] && FREE ->
-       if :: owner != me -> change(); owner = me :: else fi;
+       owner = me;                                                     /* the task is as it was */
        if
        :: g = rev; handles[me] = 1; if :: handles[1-me] -> crowded = 1 :: else fi
        :: silences < 2 -> silences++; goto again                      /* the answer is lost */

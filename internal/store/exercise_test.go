@@ -91,7 +91,7 @@ func decided(
 
 func applyAll(t *testing.T, sp *storetest.Space, orders ...tasks.Commit) []tasks.Outcome {
 	t.Helper()
-	out, err := sp.Store.Apply(t.Context(), orders...)
+	out, err := storetest.Apply(t.Context(), sp.Store, orders...)
 	if err != nil {
 		t.Fatal(err)
 	}

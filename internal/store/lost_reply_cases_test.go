@@ -40,7 +40,6 @@ var scriptLosses = map[string]map[string]loss{
 		"deadline":     {prepare: overdue, call: clerkCall(statemachine.Server, statemachine.Deadline)},
 		"hold":         {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Hold)},
 		"cancel":       {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Cancel)},
-		"archive":      {prepare: succeeded, call: clerkCall(statemachine.Manager, statemachine.Archive)},
 	},
 	"note":  {"lines": {prepare: claimed, call: noteCall}},
 	"index": {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
@@ -211,7 +210,7 @@ func clerkCallOn(actor statemachine.Actor, event statemachine.Event, id int64) f
 			Fields: []string{statemachine.RoundField(task.Round, "output"), "out"},
 		}
 		return done(func() error {
-			out, err := st.Apply(t.Context(), order)
+			out, err := storetest.Apply(t.Context(), st, order)
 			if err != nil {
 				return err
 			}

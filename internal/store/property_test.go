@@ -111,7 +111,7 @@ func (w *twins) ids() []int64 {
 
 // apply carries commits out on both sides and compares what became of them.
 func (w *twins) apply(rt *rapid.T, commits ...tasks.Commit) {
-	out, err := w.send(commits)
+	out, err := storetest.Apply(w.t.Context(), w.sp.Store, commits...)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -123,27 +123,6 @@ func (w *twins) apply(rt *rapid.T, commits ...tasks.Commit) {
 		}
 	}
 	w.commits = append(w.commits, commits...)
-}
-
-// send makes moves of one call, if none of them asks for a stop.
-func (w *twins) send(commits []tasks.Commit) ([]tasks.Outcome, error) {
-	asks := func(o tasks.Commit) bool { return o.AskStop }
-	if !slices.ContainsFunc(commits, asks) {
-		return w.sp.Store.Apply(w.t.Context(), commits...)
-	}
-	var all []tasks.Outcome
-	for _, o := range commits {
-		call := w.sp.Store.Apply
-		if asks(o) {
-			call = w.sp.Store.AskStop
-		}
-		out, err := call(w.t.Context(), o)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, out...)
-	}
-	return all, nil
 }
 
 // model makes the move on the model alone.

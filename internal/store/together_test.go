@@ -51,7 +51,7 @@ func TestTwoMovesOfATaskInACall(t *testing.T) {
 		commits = append(commits, tasks.Commit{Move: m, Writer: "m", Bucket: seen.Bucket})
 		seen.State, seen.Rev = m.To, seen.Rev+1
 	}
-	outcomes, err := sp.Store.Apply(t.Context(), commits...)
+	outcomes, err := storetest.Apply(t.Context(), sp.Store, commits...)
 	if err != nil || outcomes[0].Err != nil || outcomes[1].Err != nil {
 		t.Fatalf("%+v, error %v", outcomes, err)
 	}
@@ -159,7 +159,7 @@ func (l *batchLife) moveAll(t *testing.T, from statemachine.State, actor statema
 func (l *batchLife) applyEach(t *testing.T, commits []tasks.Commit) {
 	t.Helper()
 	for part := range slices.Chunk(commits, l.size) {
-		outcomes, err := l.Store.Apply(t.Context(), part...)
+		outcomes, err := storetest.Apply(t.Context(), l.Store, part...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -208,7 +208,7 @@ func (s *Conn) Together(ctx context.Context, calls ...ScriptArgs) []ScriptAnswer
 	answers := make([]ScriptAnswer, len(calls))
 	alone := s.where.Durability == config.DurabilityHA
 	if !alone {
-		s.inOneTrip(ctx, calls, answers)
+		s.inOneTrip(ctx, calls, answers, nil)
 	}
 	for i, c := range calls {
 		if alone || unsent(answers[i].Err) {
@@ -218,18 +218,38 @@ func (s *Conn) Together(ctx context.Context, calls ...ScriptArgs) []ScriptAnswer
 	return answers
 }
 
+// RunReading calls a script and reads in the same trip, where that can be, what is there after it. The commands that read are queued again
+// if the script has to be called again.
+func (s *Conn) RunReading(ctx context.Context, call ScriptArgs, read func(redis.Pipeliner)) (any, error) {
+	if s.where.Durability != config.DurabilityHA {
+		var answer [1]ScriptAnswer
+		s.inOneTrip(ctx, []ScriptArgs{call}, answer[:], read)
+		if !unsent(answer[0].Err) {
+			return answer[0].Value, answer[0].Err
+		}
+	}
+	v, err := s.Run(ctx, call.Name, call.Of, call.Args...)
+	if err != nil {
+		return nil, err
+	}
+	return v, s.Pipelined(ctx, call.Name, read)
+}
+
 // unsent reports whether a script did nothing for a reason that a call of it alone takes care of.
 func unsent(err error) bool {
 	return redis.HasErrorPrefix(err, "NOSCRIPT") || errors.Is(err, ErrFlushing)
 }
 
-// inOneTrip sends the calls at once and reads the answers.
-func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, answers []ScriptAnswer) {
+// inOneTrip sends the calls at once, and behind them what reads, unless nil, and reads the answers.
+func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, answers []ScriptAnswer, read func(redis.Pipeliner)) {
 	commands := make([]*redis.Cmd, len(calls))
 	_, all := s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, c := range calls {
 			call := s.callOf(c.Name, &c.Of, c.Args)
 			commands[i] = call.EvalSha(ctx, p, call.keys, call.args...)
+		}
+		if read != nil {
+			read(p)
 		}
 		return nil
 	})

@@ -62,8 +62,8 @@ type Outcome struct {
 	ID     int64
 	Result statemachine.Result
 	// Err is nil unless Result is Refused. Then it matches
-	// statemachine.ErrStale, statemachine.ErrConflict, statemachine.ErrStopAsked
-	// or [task.ErrDamaged].
+	// statemachine.ErrStale, statemachine.ErrConflict (if [Tasks.Take] may not archive it, also [conn.ErrHandled]),
+	// statemachine.ErrStopAsked or [task.ErrDamaged].
 	Err error
 }
 
@@ -146,6 +146,9 @@ func (o *Commit) check() error {
 	if o.AskStop {
 		return fmt.Errorf("move: task %d: it asks for a stop and moves nothing: want a call of AskStop", o.ID)
 	}
+	if o.To == statemachine.Archived {
+		return fmt.Errorf("move: task %d: it is archived: want a call of Take", o.ID)
+	}
 	if n := len(o.Fields); n > MaxFields {
 		return fmt.Errorf("move: task %d: %d field values in one commit: want at most %d", o.ID, n, MaxFields)
 	}
@@ -155,8 +158,8 @@ func (o *Commit) check() error {
 	return nil
 }
 
-// moveOutcome is the one place where the codes of the move script get their
-// meaning.
+// moveOutcome is the one place where the codes of the scripts move, stop and take get
+// their meaning.
 func moveOutcome(id, code int64) Outcome {
 	switch code {
 	case 1:
@@ -169,6 +172,8 @@ func moveOutcome(id, code int64) Outcome {
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrConflict)}
 	case -4:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStopAsked)}
+	case -5:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w: %w", id, conn.ErrHandled, statemachine.ErrConflict)}
 	default:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: &conn.DamageError{ID: id, Reason: "hash is missing or damaged"}}
 	}
@@ -238,8 +243,6 @@ func wakes(to statemachine.State) string {
 		return "server"
 	case to.IsOutcome():
 		return "ended"
-	case to == statemachine.Archived:
-		return "archived"
 	default:
 		return ""
 	}

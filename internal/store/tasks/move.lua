@@ -5,7 +5,7 @@
 -- ARGV moves (their number), ttl (seconds that evidence counts); then the number of states, followed by their names in the
 --   order of the sets, then the number of buckets, followed by their names, and for each move:
 --   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, actor, counter or '',
---   deadline or '', wake ('server', 'ended', 'archived' or ''), index of the bucket the task comes into (negative:
+--   deadline or '', wake ('server', 'ended' or ''), index of the bucket the task comes into (negative:
 --   leaves; 0: neither), writer as in logs, rest until or '', '1' if it may cross that a stop is asked for,
 --   what it says of the node ('good', 'bad' or ''),
 --   number of stamps, stamps; number of edges, "a -> b" each; number of lines, lines;
@@ -23,7 +23,7 @@ for i, name in ipairs(states) do sets[name] = KEYS[#K + i] end
 local buckets = args()
 local firstbucket = #K + #states -- KEYS before the pairs, and before the tasks
 local firsttask = firstbucket + 2 * #buckets
-local wake, filled, ended, retention = {}, {}, false, nil
+local wake, filled, ended = {}, {}, false
 
 local function read()
   return {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
@@ -246,12 +246,8 @@ local function index(m, start)
     -- Waiters must learn of a start that is earlier than all they know.
     if start <= clock or redis.call('ZRANGE', KEYS[k - 1], 0, 0)[1] == member then wake[KEYS[k]] = true end
   end
-  if m.to == 'archived' then
-    retention = retention or redis.call('HGET', K.meta, 'retention') or ''
-    if retention ~= '' then redis.pcall('ZADD', K.archivedAs(m.from), stamp, m.id) end -- see lib/retention.lua
-  end
   if m.wake == 'server' then wake[K.wakeServer] = true end
-  if m.wake == 'ended' or m.wake == 'archived' then ended = true end
+  if m.wake == 'ended' then ended = true end
 end
 
 -- tally counts the outcomes of a queue.

@@ -15,6 +15,7 @@ var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn
 	"open":   {Libs: []string{conn.LibArgs, conn.LibTypes, conn.LibSlots, conn.LibPlans, "planned"}, Writes: true, Gives: true},
 	"claim":  {Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibSlots, "heads", "resources"}, Writes: true},
 	"move":   {Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibSlots, conn.LibPlans}, Writes: true, Relieves: true},
+	"take":   {Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibSlots}, Writes: true, Relieves: true},
 	"stop":   {Libs: []string{conn.LibArgs, conn.LibLog}, Writes: true, Relieves: true},
 	"remind": {Libs: []string{conn.LibSlots}, Writes: true, Relieves: true},
 	"prune":  {Libs: []string{conn.LibTypes}, Writes: true},
