@@ -10,7 +10,6 @@
 -- Returns for each task to archive 1 (archived), 2 (has been before), -2 (it has changed, or is not the instance's any more), -3 (its hash
 --   is missing or damaged) or -5 (a manager has it), then for each asked for 1 or, if it cannot be had, 0; or -1, and nothing changes, if the lease is lost. Sent again:
 --   the same, with 2 for 1. An error, and nothing changes, if a set has another type.
-local stamp, seconds = now()
 local me, back, asks = A.instance, tonumber(A.back), tonumber(A.asks)
 local outcome = args()
 local first = at + back + asks -- ARGV before the tasks to archive
@@ -31,7 +30,11 @@ local function lives(instance)
   return living[instance]
 end
 
-local head = datetime(seconds) .. ' - ' .. A.writer .. ' moving task '
+local stamp, head
+if n > 0 then
+  local at, seconds = now()
+  stamp, head = at, datetime(seconds) .. ' - ' .. A.writer .. ' moving task '
+end
 local function archive(key, id, from, round, rev, who)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', 'log')
   if t.err or not t[1] or not t[2] then return -3 end
