@@ -110,6 +110,7 @@ func TestMoveSays(t *testing.T) {
 	again := Move{From: Running, Round: 0, To: Open, Via: StampTimeout, NextRound: true}
 	over := Move{From: Executed, Round: 2, To: Failed, Via: StampFailure}
 	plain := Move{From: Succeeded, Round: 2, To: Archived}
+	settled := Move{Event: Report, From: Running, Round: 2, To: Succeeded, Via: string(Executed), Until: 7}
 	asked := Move{From: Running, Round: 2, To: Running, AskStop: true}
 	for _, c := range []struct {
 		m       Move
@@ -122,6 +123,8 @@ func TestMoveSays(t *testing.T) {
 		{over, "executed -> failure, failure -> failed", "2:failure 2:failed", 2, None},
 		{plain, "succeeded -> archived", "2:archived", 2, Succeeded},
 		{asked, "", "", 2, None},
+		{settled, "running -> executed, executed -> succeeded", "2:executed 2:succeeded", 2, None},
+		{settled.Unsettled(), "running -> executed", "2:executed", 2, None},
 	} {
 		var edges []string
 		for _, e := range c.m.Edges() {

@@ -120,6 +120,10 @@ func (t *Task) RoundEnd(grace Duration) Time {
 	return at.Add(grace)
 }
 
+// lastSuccess is the last moment at which the present round can succeed without being
+// overdue.
+func (t *Task) lastSuccess() Time { return min(t.EndBefore, t.RoundEnd(0)) }
+
 // excused says that the present round failed and the task is not to blame: for
 // a class it is not charged for, or because the server says so. A shortage is
 // nobody's charge. A failure that another round would not mend is the task's.

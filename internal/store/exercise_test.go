@@ -33,6 +33,7 @@ func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 		"buckets":          exerciseBuckets,
 		"life of a task":   exerciseLife,
 		"illegal move":     exerciseIllegalMove,
+		"success":          exerciseSuccess,
 		"stale report":     exerciseStaleReport,
 		"repeated report":  exerciseRepeatedReport,
 		"batch of moves":   exerciseBatch,

@@ -121,6 +121,9 @@ func (w *twins) apply(rt *rapid.T, commits ...tasks.Commit) {
 			rt.Fatalf("%s of task %d from %s: redis says %v, %v, the model %v, %v",
 				o.Event, o.ID, o.From, out[i].Result, out[i].Err, want, wantErr)
 		}
+		if short := want == statemachine.Moved && o.Settles() && w.tasks[o.ID].State == statemachine.Executed; out[i].Unsettled != short {
+			rt.Fatalf("%s of task %d: redis says unsettled %v, the model %v", o.Event, o.ID, out[i].Unsettled, short)
+		}
 	}
 	w.commits = append(w.commits, commits...)
 }
@@ -149,11 +152,18 @@ func (w *twins) send(commits []tasks.Commit) ([]tasks.Outcome, error) {
 // model makes the move on the model alone.
 func (w *twins) model(m statemachine.Move) (statemachine.Result, error) {
 	task := w.tasks[m.ID]
+	plain := m.Unsettled()
+	if s := w.sessions[task.worker]; task.incarnation > 0 && !s.holds(task.incarnation) {
+		m = plain
+	}
 	after, result, err := statemachine.Apply(task.Task, m, w.now)
 	if result != statemachine.Moved {
 		return result, err
 	}
 	task.Task = after
+	if after.State == plain.To {
+		m = plain
+	}
 	for _, field := range m.Stamps() {
 		task.stamps[field] = w.now
 	}

@@ -57,6 +57,8 @@ func TestLegal(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":         "",
 		"a whole life":    archived,
+		"settled at once": executed + "1 0 executed succeeded settle worker\n1 0 succeeded archived archive manager\n",
+		"begins settled":  "1 0 executed succeeded settle worker\n",
 		"two tasks":       created + "2 0 - blocked create manager\n1 0 open running claim worker\n2 0 blocked open unblock server\n",
 		"again":           executed + "1 0 executed open settle server\n1 1 open running claim worker\n1 1 running open lose server\n1 2 open expired deadline server\n",
 		"a worker's loss": claimed + "1 0 running open lose worker\n1 1 open running claim worker\n1 1 running orphaned lose worker\n",
@@ -90,7 +92,10 @@ func TestIllegal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, says string }{
 		"no such row":               {claimed + "1 0 running succeeded settle server", "no such step of a server"},
-		"wrong actor":               {executed + "1 0 executed succeeded settle worker", "no such step of a worker"},
+		"wrong actor":               {executed + "1 0 executed succeeded settle manager", "no such step of a manager"},
+		"settled by worker, later":  {executed + "2 0 - open create manager\n1 0 executed succeeded settle worker", "only in the move that reports it"},
+		"failed by its worker":      {executed + "1 0 executed failed settle worker", "no such step of a worker"},
+		"settled after a stop":      {asked + "1 0 running executed report worker\n1 0 executed succeeded settle worker", "under another condition only"},
 		"unknown event":             {claimed + "1 0 running open vanish server", "no such step"},
 		"unknown state":             {claimed + "1 0 running gone lose server", "no such step"},
 		"unknown actor":             {claimed + "1 0 running open lose nobody", "no such step"},

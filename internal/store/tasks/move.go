@@ -65,6 +65,9 @@ type Outcome struct {
 	// statemachine.ErrStale, statemachine.ErrConflict, statemachine.ErrStopAsked
 	// or [task.ErrDamaged].
 	Err error
+	// Unsettled says of a move that settles that it was made as
+	// [statemachine.Move.Unsettled]: a server judges the round.
+	Unsettled bool
 }
 
 // Apply makes decided moves, each on its own: one that is refused does not
@@ -102,7 +105,7 @@ func (s *Tasks) moves(commits []Commit) (conn.ScriptArgs, error) {
 	for i := range commits {
 		keys = append(keys, s.Keys.Task(commits[i].ID))
 	}
-	args := append([]any{len(commits), evidenceTTL}, StateArgs()...)
+	args := append([]any{len(commits), evidenceTTL, string(task.WorkerLost)}, StateArgs()...)
 	args = append(args, len(call.buckets.names))
 	for _, name := range call.buckets.names {
 		args = append(args, name)
@@ -163,6 +166,8 @@ func moveOutcome(id, code int64) Outcome {
 		return Outcome{ID: id, Result: statemachine.Moved}
 	case 2:
 		return Outcome{ID: id, Result: statemachine.Repeated}
+	case 3:
+		return Outcome{ID: id, Result: statemachine.Moved, Unsettled: true}
 	case -1:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStale)}
 	case -2:
@@ -180,7 +185,19 @@ type moveCall struct {
 	moves   []any
 }
 
-func (c *moveCall) add(o *Commit) {
+// add is the move; one that settles is its report, with what it takes to go on.
+func (c *moveCall) add(commit *Commit) {
+	plain := *commit
+	plain.Move = commit.Unsettled()
+	c.addPlain(&plain)
+	if !commit.Settles() {
+		c.moves = append(c.moves, "")
+		return
+	}
+	c.moves = append(c.moves, string(commit.To), commit.Rev, DeadlineText(commit.Until))
+}
+
+func (c *moveCall) addPlain(o *Commit) {
 	next, bucket := o.ToRound(), 0
 	if o.To == statemachine.Open {
 		bucket = c.buckets.index(o.Bucket)

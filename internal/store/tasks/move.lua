@@ -2,7 +2,7 @@
 -- found it, it goes on; if not, nothing of it changes.
 --
 -- KEYS meta, due, wakeServer, buckets; then one set a state, then pairs: ready, wake; then one task a move
--- ARGV moves (their number), ttl (seconds that evidence counts); then the number of states, followed by their names in the
+-- ARGV moves (their number), ttl (seconds that evidence counts), lost (state of a worker whose session is over); then the number of states, followed by their names in the
 --   order of the sets, then the number of buckets, followed by their names, and for each move:
 --   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, actor, counter or '',
 --   deadline or '', wake ('server', 'ended', 'archived' or ''), index of the bucket the task comes into (negative:
@@ -10,8 +10,9 @@
 --   what it says of the node ('good', 'bad' or ''),
 --   number of stamps, stamps; number of edges, "a -> b" each; number of lines, lines;
 --   number of field values, fields and values; number of fields to drop, fields;
---   '1' if the move takes the task from its worker, else ''.
--- Returns for each move: 1 moved, 2 has been made before, -1 stale claim, -2 the task has changed,
+--   '1' if the move takes the task from its worker, else ''; the state to which a report goes on that settles its round, else '',
+--   and only with such a state: the revision that was decided from, the last moment that settles or ''.
+-- Returns for each move: 1 moved, 2 has been made before, 3 reported, but not settled, -1 stale claim, -2 the task has changed,
 -- -3 the hash is missing or damaged, -4 a stop was asked for meanwhile; and the time as the last element.
 -- An error, and nothing changes, if one of the sets or lists has another type.
 local stamp, seconds = now()
@@ -29,19 +30,23 @@ local function read()
   return {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
     fence = arg(), event = arg(), actor = arg(), count = arg(), deadline = arg(), wake = arg(), bucket = tonumber(arg()),
     writer = arg(), rest = arg(), crosses = arg() == '1', evidence = arg(),
-    stamps = args(), edges = args(), lines = args(), fields = args(), drop = args(), held = arg() == '1'}
+    stamps = args(), edges = args(), lines = args(), fields = args(), drop = args(), held = arg() == '1', onward = arg()}
+end
+local function onward(m)
+  if m.onward ~= '' then m.rev, m.till = tonumber(arg()), tonumber(arg()) or math.huge end
+  return m
 end
 
 -- unfit is an error reply if a key that a move writes has another type. Most moves of a call are alike.
 local fit = {}
 local function unfit(m)
-  local kind = m.from .. ' ' .. m.to .. ' ' .. m.bucket .. m.wake
+  local kind = m.from .. ' ' .. m.to .. ' ' .. m.bucket .. m.wake .. m.onward
   if fit[kind] then return nil end
   fit[kind] = true
-  local zsets, lists = {K.due, sets[m.from], sets[m.to]}, {}
+  local zsets, lists = {K.due, sets[m.from], sets[m.to], sets[m.onward]}, {}
   if m.bucket ~= 0 then
     local k = firstbucket + 2 * math.abs(m.bucket)
-    zsets[4] = KEYS[k - 1]
+    zsets[#zsets + 1] = KEYS[k - 1]
     lists[1] = KEYS[k]
   end
   if m.wake == 'server' then lists[#lists + 1] = K.wakeServer end
@@ -55,7 +60,7 @@ local function current(claim) return (tonumber(string.match(claim, '^e(%d+)%-') 
 local function check(key, m)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', m.round .. ':claim', m.round .. ':end',
     'log', m.count ~= '' and m.count or 'state', 'start_after', 'not_before', 'cancel_requested', 'queue',
-    'program', m.round .. ':node', 'plan', unpack(m.held and {m.round .. ':worker', m.round .. ':resources'} or {}))
+    'program', m.round .. ':node', 'plan', unpack(m.held and {m.round .. ':worker', m.round .. ':resources', m.round .. ':incarnation'} or {}))
   if t.err or not t[1] or not t[2] then return -3 end
   local rev = tonumber(t[3]) or 0
   if m.fenced then
@@ -75,6 +80,26 @@ local function check(key, m)
   end
   if t[1] == m.to and t[2] == m.nextround and rev == following(m.fence) then return 2 end
   return -2
+end
+
+-- live says whether a session is as it was when the round was claimed. A claim without one has none to lose.
+local sessions = {}
+local function live(worker, incarnation)
+  if not worker or not incarnation then return true end
+  local doc = sessions[worker] or redis.pcall('HMGET', K.workerDoc(worker), 'incarnation', 'state')
+  sessions[worker] = doc
+  return not doc.err and doc[1] == incarnation and doc[2] ~= A.lost
+end
+
+-- settle lets a report that was accepted go on to the end of its task, if what its worker has decided that from is so still:
+-- the revision, the session, the time; and if nobody has asked for a stop, and no plan waits. It returns the code of the move.
+local function settle(m, t, rev)
+  if m.onward == '' then return 1 end
+  if rev ~= m.rev or clock > m.till or t[10] and t[10] ~= '' or t[14] or not live(t[15], t[17]) then return 3 end
+  m.via, m.to, m.wake = m.to, m.onward, 'ended'
+  m.stamps[#m.stamps + 1] = m.round .. ':' .. m.to
+  m.edges[#m.edges + 1] = m.via .. ' -> ' .. m.to
+  return 1
 end
 
 local held = holders()
@@ -132,7 +157,10 @@ local function succeeded(key, node, n, id)
   if n[1] then redis.call('HSET', key, 'era', raised(n[2])) end
   redis.call('HSET', key, 'passed', stamp)
   if n[4] and n[4] ~= '' then
-    if n[3] == id then redis.call('HSET', key, 'probe', 'passed') end
+    if n[3] == id then
+      redis.call('HSET', key, 'probe', 'passed')
+      token(K.wakeServer)
+    end
     redis.call('HDEL', key, 'run', 'failing')
   elseif n[1] then
     redis.call('HDEL', key, 'run', 'failing', 'probe', 'trial_at')
@@ -286,7 +314,7 @@ end
 
 local moves = {}
 for i = 1, tonumber(A.moves) do
-  moves[i] = read()
+  moves[i] = onward(read())
   local wrong = unfit(moves[i])
   if wrong then return wrong end
 end
@@ -296,12 +324,14 @@ for i, m in ipairs(moves) do
   if moved[m.id] then listed() end
   local code, t, rev = check(key, m)
   if code == 1 then
+    code = settle(m, t, rev)
     write(key, m, t, rev)
     index(m, math.max(tonumber(moment(t[8] or '0')) or 0, tonumber(t[9]) or 0, tonumber(m.rest) or 0))
     learn(m, key, t[12], t[13])
     tally(m, t[11])
     if t[14] then plan(key, m, t[14]) end
-    happened(m.id, m.round, m.from, m.to, m.event, m.actor, m.writer)
+    happened(m.id, m.round, m.from, m.via or m.to, m.event, m.actor, m.writer)
+    if m.via then happened(m.id, m.round, m.via, m.to, 'settle', m.actor, m.writer) end
   end
   if code == -3 and redis.call('ZSCORE', sets[m.from], m.id) then -- a server is to look at it
     into(comes, K.due, stamp, m.id)
