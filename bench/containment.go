@@ -135,7 +135,7 @@ func (c *slots) execute(ctx context.Context, p *place, private string, task int)
 	word, file := strconv.Itoa(task), filepath.Join(private, ".tdf-control")
 	result, err := p.Run(ctx, shim.Program{
 		Dir: filepath.Dir(c.script), Args: process.SplitInput(word), Env: environment(p.index, word, private, file),
-		Files: [3]*os.File{nil, out.ForProgram(), aside.ForProgram()}, Grace: time.Second,
+		Output: [2]shim.Taker{out, aside}, Grace: time.Second,
 	})
 	_, _, controlErr := (&control.Reader{Path: file}).Poll()
 	stdout, outErr := out.Finish()

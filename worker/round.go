@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -170,10 +169,10 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	return res, errors.Join(runErr, outErr, errErr, resErr)
 }
 
-// pipes are what a program writes into.
-type pipes struct{ out, err *capture.Stream }
+// taken is what takes the two streams of a program.
+type taken struct{ out, err *capture.Stream }
 
-func (r *round) openStreams() (p pipes, err error) {
+func (r *round) openStreams() (p taken, err error) {
 	o := &r.worker.opts
 	p.out, err = capture.Open(capture.Options{Limit: o.OutputLimit, File: r.fileName(o.OutputFile), Stream: "stdout"})
 	if err != nil {
@@ -216,12 +215,12 @@ const longestVariable = 128<<10 - len("TDF_INPUT=") - 1
 const controlFile = ".tdf-control"
 
 // program says how the program in dir is run.
-func (r *round) program(dir string, s pipes) shim.Program {
+func (r *round) program(dir string, s taken) shim.Program {
 	w := r.worker
 	return shim.Program{
 		Dir: dir, Args: r.words(),
 		Env:     process.Environment(w.allow, w.environ, r.variables()),
-		Files:   [3]*os.File{nil, s.out.ForProgram(), s.err.ForProgram()},
+		Output:  [2]shim.Taker{s.out, s.err},
 		Grace:   w.opts.KillGrace,
 		StopNow: func() bool { return r.slot.hard.Load() || w.stoppedNow.Load() },
 	}

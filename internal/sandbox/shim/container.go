@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 )
@@ -222,7 +223,8 @@ type Options struct {
 	// nil is silent.
 	Log *slog.Logger
 
-	ways []way // of tests, instead of those of Want
+	ways      []way         // of tests, instead of those of Want
+	headStart time.Duration // likewise; 0 is the usual one
 }
 
 // limited says that the limits need a cgroup.
