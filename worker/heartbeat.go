@@ -262,6 +262,13 @@ func (l *lease) now() (Session, shim.Instant, bool) {
 	return l.session, l.until, l.held && shim.Now() < l.until
 }
 
+// end is until when the session holds, if it does.
+func (l *lease) end() shim.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
 // interval is the time between two heartbeats: a third of the lease.
 func (l *lease) interval() time.Duration {
 	l.mu.Lock()

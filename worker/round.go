@@ -20,7 +20,6 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -31,12 +30,12 @@ type round struct {
 	worker  *Worker
 	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
-	log     *slog.Logger
+	log     *slog.Logger // keeps lines of level info until the worker flushes them
 	journal journal
-	private string // its private directory, once made
-	made    workdir.Made
-	mounted *remove.Table // before it was made
+	private string        // its private directory, once made
+	mounted *remove.Table // before it was made or taken again
 	over    bool          // the program ended and nothing of it is left
+	alone   bool          // and it has left its private directory alone
 
 	streams atomic.Pointer[streams] // once there
 	said    atomic.Pointer[string]  // the result of a program
@@ -54,7 +53,11 @@ type round struct {
 }
 
 func (w *Worker) newRound(ctx context.Context, c *Claimed, clock redisClock, s *slot) *round {
-	log := w.log.With("task", c.Task.ID, "round", c.Task.Round)
+	log := w.turns
+	if s == nil {
+		log = w.log // it has no turn
+	}
+	log = log.With("task", c.Task.ID, "round", c.Task.Round)
 	if log.Enabled(ctx, slog.LevelInfo) { // the lines are not made for nothing
 		from, to := statemachine.ClaimMove()
 		log.Info(fmt.Sprintf("moving task %d: %s -> %s", c.Task.ID, from, to))
@@ -161,6 +164,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	var runErr error
 	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
 	r.over = runErr == nil
+	r.alone = r.over && r.slot.dir.Untouched()
 	resErr := r.closeControl()
 	res.brought = r.said.Load()
 	var outErr, errErr error
@@ -321,6 +325,7 @@ type journal struct {
 func (j *journal) add(text string) {
 	text = oneLine(text)
 	j.round.log.Info(text)
+	j.round.worker.flush()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, Line{At: j.round.clock.now(), Text: text})

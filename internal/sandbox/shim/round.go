@@ -33,8 +33,7 @@ func (s *shim) start(p *packet) error {
 	if err := r.pipes.open(s.setup.HeadStart); err != nil {
 		return s.refuse(&process.StartError{Reason: process.ReasonResources, Err: err})
 	}
-	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, r.pipes.files(), &r.pidfd) })
-	r.pipes.started()
+	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, r.pipes.program(), &r.pidfd) })
 	if err != nil {
 		r.pipes.close()
 		return s.refuse(err)
@@ -122,10 +121,11 @@ func (r *round) timeout() int {
 	if r.pidfd < 0 {
 		wait = 10 * time.Millisecond
 	}
-	for _, at := range []time.Time{r.killAt, r.pipes.due} {
-		if !at.IsZero() {
-			wait = min(wait, max(0, time.Until(at)))
-		}
+	if !r.killAt.IsZero() {
+		wait = min(wait, max(0, time.Until(r.killAt)))
+	}
+	if r.pipes.all != nil {
+		wait = min(wait, max(0, time.Until(r.pipes.due)))
 	}
 	return int((wait + time.Millisecond - 1) / time.Millisecond)
 }

@@ -118,8 +118,11 @@ func (s *shim) serve() {
 		if timer {
 			s.drainTimer()
 		}
-		if sock && s.handle() != nil {
-			return
+		if sock {
+			if s.handle() != nil {
+				return
+			}
+			continue // poll again: what else there is waits for nothing
 		}
 		if s.round == nil {
 			continue
