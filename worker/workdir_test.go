@@ -33,6 +33,9 @@ func TestPrivateDirectoryIsClean(t *testing.T) {
 		if len(out) != 2 || out[0] != "700" || task.Fields["0:error"] != "" {
 			t.Fatalf("before %q: output %q, error %q", leave, task.Fields["0:output"], task.Fields["0:error"])
 		}
+		if told := task.Fields["0:progress"]; (told != "") != strings.Contains(leave, "progress") {
+			t.Errorf("%q: progress %q", leave, told)
+		}
 		return out[1]
 	}
 	last := round(":")

@@ -78,16 +78,19 @@ var changes = map[string]func(dir string) error{
 func TestChangedDirectoryIsNotKept(t *testing.T) {
 	t.Parallel()
 	for what, change := range changes {
-		for _, settled := range []bool{false, true} {
+		for _, after := range []string{"nothing", "a look", "a while"} {
 			d := hold(t)
-			if settled {
+			switch after {
+			case "a look":
+				d.Clean()
+			case "a while":
 				settle(t, d)
 			}
 			if err := change(d.Path()); err != nil {
 				t.Fatal(err)
 			}
 			if d.Untouched() || d.Clean() {
-				t.Errorf("%s, settled %v: kept", what, settled)
+				t.Errorf("%s, after %s: kept", what, after)
 			}
 		}
 	}
