@@ -55,7 +55,7 @@ type byLevel struct {
 // WriteLevel chooses.
 func (w byLevel) WriteLevel(level zerolog.Level, line []byte) (int, error) {
 	if level == zerolog.InfoLevel {
-		return w.later.Write(line) //nolint:wrapcheck // one writer in the place of another
+		return w.later.Write(line)
 	}
 	return w.Write(line)
 }

@@ -29,7 +29,7 @@ func (w *Writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.kept) == 0 {
-		return w.to.Write(line) //nolint:wrapcheck // one writer in the place of another
+		return w.to.Write(line)
 	}
 	w.kept = append(w.kept, line...)
 	return len(line), w.flush()
@@ -67,7 +67,7 @@ func (w *Writer) flush() error {
 	if w.kept = w.kept[:0]; cap(w.kept) > 2*most {
 		w.kept = nil
 	}
-	return err //nolint:wrapcheck // likewise
+	return err
 }
 
 // Gatherer is a handler that can keep lines.

@@ -205,6 +205,7 @@ func (p *Program) adopt(m *packet) error {
 // nowhere throws away what a program writes.
 type nowhere struct{ io.Writer }
 
+// Adopt reads until the last writer is gone.
 func (nowhere) Adopt(pipe int) {
 	file := os.NewFile(uintptr(pipe), "pipe")
 	go func() {
@@ -271,7 +272,7 @@ func (s *Slot) await(p *Program) (ending, error) {
 			return ending{}, s.settle(err)
 		}
 		late = false
-		switch m.kind { //nolint:exhaustive // the others go the other way, or came before
+		switch m.kind {
 		case kindAnswer:
 			s.understood(m.data)
 		case kindPipes:
