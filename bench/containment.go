@@ -73,7 +73,7 @@ const outputLimit = 1 << 20
 type place struct {
 	*shim.Slot
 	index int
-	spare workdir.Spare
+	dir   workdir.Dir
 }
 
 // run starts the shims before the clock starts, and tells them of a lease: both stay for many rounds of a worker.
@@ -81,7 +81,7 @@ func (c *slots) run(ctx context.Context, n int) (took time.Duration, err error) 
 	all := make([]*place, 0, c.n)
 	defer func() {
 		for _, p := range all {
-			err = errors.Join(err, p.Close(), p.spare.Remove())
+			err = errors.Join(err, p.Close(), p.dir.Remove())
 		}
 	}()
 	for i := range c.n {
@@ -101,18 +101,19 @@ func (c *slots) run(ctx context.Context, n int) (took time.Duration, err error) 
 
 // round does what a worker does for each round of a program.
 func (c *slots) round(ctx context.Context, p *place, task int) error {
-	prefix := filepath.Join(c.temp, "round.")
-	private, made, err := p.spare.Take(prefix)
-	if err != nil {
-		if private, err = os.MkdirTemp(c.temp, "round.*"); err == nil {
-			made, err = workdir.Look(private)
+	if !p.dir.Clean() {
+		private, err := os.MkdirTemp(c.temp, "round.*")
+		if err == nil {
+			err = p.dir.Hold(private)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		return err
-	}
+	private := p.dir.Path()
 	out, err := c.execute(ctx, p, private, task)
-	if !p.spare.Keep(private, prefix+"spare.", made) {
+	if !p.dir.Clean() {
+		p.dir.Forget()
 		err = errors.Join(err, os.RemoveAll(private))
 	}
 	if err != nil {
@@ -135,7 +136,7 @@ func (c *slots) execute(ctx context.Context, p *place, private string, task int)
 	word, file := strconv.Itoa(task), filepath.Join(private, ".tdf-control")
 	result, err := p.Run(ctx, shim.Program{
 		Dir: filepath.Dir(c.script), Args: process.SplitInput(word), Env: environment(p.index, word, private, file),
-		Files: [3]*os.File{nil, out.ForProgram(), aside.ForProgram()}, Grace: time.Second,
+		Output: [2]shim.Taker{out, aside}, Grace: time.Second,
 	})
 	_, _, controlErr := (&control.Reader{Path: file}).Poll()
 	stdout, outErr := out.Finish()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -71,7 +72,7 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 	if err := s.BeginHandling(t.Context(), dead, &fleet.HandlingWatch{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.TakeHandling(t.Context(), dead, statemachine.Succeeded, nil, []int64{2}); err != nil {
+	if _, err := s.Take(t.Context(), &tasks.TakeRequest{Instance: dead.Instance, Outcome: statemachine.Succeeded, Ask: []int64{2}}); err != nil {
 		t.Fatal(err)
 	}
 	handlers := Handlers{Succeeded: func(_ context.Context, task *task.Task) error {

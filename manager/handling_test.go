@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -187,30 +188,46 @@ func TestFrozenManager(t *testing.T) {
 }
 
 // The fence: a manager that does not know yet that its task was taken over has its
-// archiving refused, and says so.
+// archiving refused, and says so, whether its lease is over or the task alone is another's.
 func TestLateArchiveIsRefused(t *testing.T) {
 	t.Parallel()
-	ns := redistest.Namespace(t)
-	log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
-	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), withLogger(slog.New(log)))
-	ended(t, m, 1)
-	background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *task.Task) error {
-		h := fleet.NewHandling(time.Minute)
-		if err := s.BeginHandling(ctx, h, &fleet.HandlingWatch{}, m.handling.Instance); err != nil {
-			return err
-		}
-		got, err := s.TakeHandling(ctx, h, statemachine.Succeeded, nil, []int64{1})
-		if len(got) != 1 {
-			return fmt.Errorf("granted %v: %w", got, err)
-		}
-		return err
-	}})
-	wait.Eventually(t, limit, func() bool {
-		return wait.Receive(t, limit, log.heard, "no word of the refusal") == "task not archived: it has changed"
-	}, "the refusal is not logged")
-	wait.Eventually(t, limit, func() bool { return m.Stats().Passes > 2 }, "waiting for rounds")
-	if !has(t, m, func(c Counts) bool { return c[statemachine.Succeeded] == 1 }) || m.Stats().HandlerErrors != 0 {
-		t.Errorf("the late manager has archived the task; %+v", m.Stats())
+	srv := redistest.Shared(t)
+	for name, c := range map[string]struct {
+		replaced bool
+		says     string
+	}{
+		"lease": {true, "lost the lease on tasks that are handled; another manager may have them"},
+		"task":  {false, "task not archived: it has changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := redistest.Namespace(t) + name
+			log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
+			s, m := worktest.Open(t, ns), newManager(t, ns, quick(), withLogger(slog.New(log)))
+			ended(t, m, 1)
+			background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *task.Task) error {
+				h, replaces := fleet.NewHandling(time.Minute), []string{m.handling.Instance}
+				if !c.replaced {
+					replaces = nil
+					srv.Do(t, "HDEL", ns+":handling", "1") //nolint:contextcheck // it has that of the test
+				}
+				if err := s.BeginHandling(ctx, h, &fleet.HandlingWatch{}, replaces...); err != nil {
+					return err
+				}
+				got, err := s.Take(ctx, &tasks.TakeRequest{Instance: h.Instance, Outcome: statemachine.Succeeded, Ask: []int64{1}})
+				if len(got.Granted) != 1 {
+					return fmt.Errorf("granted %v: %w", got.Granted, err)
+				}
+				return err
+			}})
+			wait.Eventually(t, limit, func() bool {
+				return wait.Receive(t, limit, log.heard, "no word of the refusal") == c.says
+			}, "the refusal is not logged")
+			wait.Eventually(t, limit, func() bool { return m.Stats().Passes > 2 }, "waiting for rounds")
+			if !has(t, m, func(c Counts) bool { return c[statemachine.Succeeded] == 1 }) || m.Stats().HandlerErrors != 0 {
+				t.Errorf("the late manager has archived the task; %+v", m.Stats())
+			}
+		})
 	}
 }
 

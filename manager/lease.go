@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/fleet"
-	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 )
 
 // lease is the one under which handlers are called, begun where there is none or
@@ -28,19 +28,6 @@ func (m *Manager) lease(ctx context.Context) (*handling, error) {
 	}
 	m.handling = h
 	return h, nil
-}
-
-// giveBack lets others have what this manager was granted and did not archive.
-func (m *Manager) giveBack(ctx context.Context) error {
-	if m.handling == nil || m.handling.lost() || m.handling.idle() {
-		return nil
-	}
-	_, err := m.handling.take(ctx, "", nil)
-	if errors.Is(err, ErrHandlingLost) {
-		m.handling.lose(err)
-		return nil
-	}
-	return err
 }
 
 // handling is one lease under which Run gives tasks to handlers. It is renewed
@@ -153,29 +140,32 @@ func (h *handling) context(ctx context.Context) (context.Context, context.Cancel
 	}
 }
 
-// take asks for tasks in that outcome, gives back all others, and returns those
-// that it was granted.
-func (h *handling) take(ctx context.Context, outcome statemachine.State, ids []int64) ([]int64, error) {
+// take archives tasks that it was granted, asks for others, and gives back all else that it was granted.
+func (h *handling) take(ctx context.Context, t *tasks.TakeRequest) (tasks.TakeReply, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	maps.Copy(h.owed, h.held)
-	for _, id := range ids {
+	h.held = map[int64]bool{}
+	named := slices.Clone(t.Ask)
+	for i := range t.Archive {
+		named = append(named, t.Archive[i].ID)
+	}
+	for _, id := range named {
 		delete(h.owed, id)
 	}
-	back := slices.Sorted(maps.Keys(h.owed))
-	h.held = map[int64]bool{}
-	granted, err := h.m.store.TakeHandling(ctx, h.Handling, outcome, back, ids)
+	t.Instance, t.Back = h.Instance, slices.Sorted(maps.Keys(h.owed))
+	taken, err := h.m.store.Take(ctx, t)
 	if err != nil {
-		for _, id := range ids {
+		for _, id := range named {
 			h.owed[id] = true
 		}
-		return nil, err
+		return taken, err
 	}
 	h.owed = map[int64]bool{}
-	for id := range granted {
-		h.held[id] = true
+	for _, granted := range taken.Granted {
+		h.held[granted.ID] = true
 	}
-	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return !h.held[id] }), nil
+	return taken, nil
 }
 
 func (h *handling) idle() bool {

@@ -3,174 +3,258 @@ package manager
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// pass is one pass through what has ended.
+type pass struct {
+	m      *Manager
+	number int
+	// done are decisions to archive what was handled under that lease. They go along with the next call.
+	done  []statemachine.Move
+	lease *handling
+	// archived is how many tasks it archived.
+	archived int
+}
+
 // pass handles and archives what has ended, once through all outcomes. It
 // returns the number of tasks it archived.
 func (m *Manager) pass(ctx context.Context, h *Handlers, number int) (int, error) {
-	counts, err := m.store.Count(ctx)
-	if err != nil {
-		return 0, err
+	p := &pass{m: m, number: number}
+	err := p.outcomes(ctx, h)
+	if last := p.finish(ctx); err == nil {
+		err = last
 	}
-	processed := 0
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		m.mu.Lock()
+		m.retries.forget(number)
+		m.mu.Unlock()
+	}
+	return p.archived, err
+}
+
+// outcomes goes through the outcomes. Tasks that come meanwhile wait for the next pass, or they would starve
+// other outcomes.
+func (p *pass) outcomes(ctx context.Context, h *Handlers) error {
+	var all []statePass
+	var pages []tasks.Page
 	for _, outcome := range statemachine.Outcomes() {
-		p := statePass{m: m, outcome: outcome, handler: h.of(outcome), number: number}
-		if counts[outcome] == 0 || p.handler == nil {
+		of := statePass{pass: p, outcome: outcome, handler: h.of(outcome)}
+		if of.handler == nil {
 			continue
 		}
-		m.log.Debug("processing", "tasks", counts[outcome], "state", outcome)
-		n, err := p.all(ctx, counts[outcome])
-		if processed += n; err != nil {
-			return processed, err
+		page := tasks.Page{State: outcome}
+		if !of.unread() && p.m.picks == nil {
+			page.Most = p.m.batchSize()
+		}
+		all, pages = append(all, of), append(pages, page)
+	}
+	heads, err := p.m.store.Heads(ctx, pages...)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if heads[i].Total == 0 {
+			continue
+		}
+		p.m.log.Debug("processing", "tasks", heads[i].Total, "state", all[i].outcome)
+		if err := all[i].all(ctx, heads[i]); err != nil || ctx.Err() != nil {
+			return err
 		}
 	}
-	m.mu.Lock()
-	m.retries.forget(number)
-	m.mu.Unlock()
-	return processed, nil
+	return nil
 }
 
+// take archives what was handled and asks for what comes next.
+func (p *pass) take(ctx context.Context, t *tasks.TakeRequest) (tasks.TakeReply, error) {
+	h, err := p.m.lease(ctx)
+	if err != nil {
+		return tasks.TakeReply{}, err
+	}
+	if h == p.lease { // else another manager may have what was handled, and the next pass finds out
+		t.Archive = p.done
+	}
+	p.done, p.lease, t.Writer = nil, h, p.m.name
+	if len(t.Archive) > 0 { // their handlers have been called, so it finishes also when ctx ends
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		ctx = last
+	}
+	taken, err := h.take(ctx, t)
+	if errors.Is(err, ErrHandlingLost) {
+		h.lose(err)
+		return tasks.TakeReply{}, nil // the next call has another lease
+	}
+	p.archived += p.m.archived(ctx, taken.Archived)
+	return taken, err
+}
+
+// stopped reports whether the manager was told to end, which is no error of a pass.
+func stopped(ctx context.Context) bool { return ctx.Err() != nil }
+
+// finish archives what was handled last, and lets others have what was granted and not archived.
+func (p *pass) finish(ctx context.Context) error {
+	h := p.m.handling
+	if len(p.done) == 0 && (h == nil || h.lost() || h.idle() || stopped(ctx)) {
+		return nil
+	}
+	_, err := p.take(ctx, &tasks.TakeRequest{})
+	return err
+}
+
+// statePass is the part of a pass that is about one outcome.
 type statePass struct {
-	m       *Manager
+	*pass
+
 	outcome statemachine.State
 	handler Handler
-	number  int
+	// gone is how many tasks it has handled.
+	gone int
 }
 
-// all pages through the tasks that were there when the pass began; those that
-// come meanwhile wait for the next one, or they would starve the other states.
-// Tasks that stay are paged past.
-func (p *statePass) all(ctx context.Context, total int64) (archived int, err error) {
-	if p.m.picks != nil {
+// unread reports whether tasks are archived that nobody here wants to see.
+func (p *statePass) unread() bool { return p.handler.archives() && p.m.picks == nil }
+
+func (p *statePass) all(ctx context.Context, head tasks.Head) error {
+	switch {
+	case p.m.picks != nil:
 		return p.selected(ctx, p.m.picks[p.outcome])
+	case p.unread():
+		return p.archiveUnread(ctx, head.Total)
 	}
-	for seen, stay := int64(0), 0; seen < total && ctx.Err() == nil; {
+	return p.each(ctx, head.IDs, head.Total)
+}
+
+// each handles tasks, a few at a time: a call archives one batch, is granted the next one, and asks for the ids
+// that come after the last of them, if the pass began with more. Tasks that stay are paged past.
+func (p *statePass) each(ctx context.Context, ids []int64, total int) error {
+	seen, size := len(ids), p.m.batchSize()
+	for ids = p.due(ids); len(ids) > 0 || seen < total; {
+		if stopped(ctx) {
+			return nil
+		}
+		n, began := min(len(ids), p.m.batch.size()), time.Now()
+		t := tasks.TakeRequest{Outcome: p.outcome, Ask: ids[:n]}
+		if ids = ids[n:]; len(ids) == 0 && seen < total {
+			t.Next = tasks.Page{State: p.outcome, First: seen - p.gone, Most: min(size, total-seen)}
+		}
+		taken, err := p.take(ctx, &t)
+		if err != nil {
+			return err
+		}
+		p.handle(ctx, taken.Granted)
+		if n > 0 {
+			p.m.batch.took(n, time.Since(began))
+		}
+		if t.Next.Most > 0 {
+			ids = p.due(taken.Next)
+			if seen += len(taken.Next); len(taken.Next) == 0 {
+				total = seen
+			}
+		}
+	}
+	return nil
+}
+
+// archiveUnread archives tasks that nobody here wants to see. It needs no lease, and leaves alone what another manager
+// handles. But then it has one, under which it watches that other, which may be dead.
+func (p *statePass) archiveUnread(ctx context.Context, total int) error {
+	for seen, stay := 0, 0; seen < total && ctx.Err() == nil; {
 		page, err := p.m.store.Listed(ctx, p.outcome, stay, p.m.batchSize())
 		if err != nil || len(page.Tasks) == 0 {
-			return archived, err
+			return err
 		}
-		n, err := p.page(ctx, page)
-		if archived += n; err != nil {
-			return archived, err
+		before := p.archived
+		for batch := range slices.Chunk(p.ready(page.Tasks), mostAtOnce) {
+			if err := p.archiveBatch(ctx, batch, page.Now); err != nil {
+				return err
+			}
 		}
-		seen += int64(len(page.Tasks))
-		stay += len(page.Tasks) - n
+		seen += len(page.Tasks)
+		stay += len(page.Tasks) - (p.archived - before)
 	}
-	if err := ctx.Err(); err != nil {
-		return archived, err
-	}
-	return archived, p.m.giveBack(ctx)
+	return nil
 }
 
-func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
-	ready := p.ready(page.Tasks)
-	if p.handler.archives() {
-		return p.unread(ctx, ready, page.Now)
+func (p *statePass) archiveBatch(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) error {
+	t := tasks.TakeRequest{Writer: p.m.name}
+	for i := range found {
+		t.Archive = p.decide(t.Archive, &found[i], now)
 	}
-	return p.each(ctx, headerIDs(ready), page.Now)
-}
-
-// each handles tasks and archives them, a few at a time.
-func (p *statePass) each(ctx context.Context, ready []int64, now statemachine.Time) (archived int, err error) {
-	for len(ready) > 0 && ctx.Err() == nil {
-		n, began := min(len(ready), p.m.batch.size()), time.Now()
-		handled, err := p.handle(ctx, ready[:n])
-		if err != nil {
-			return archived, err
-		}
-		k, err := p.archive(ctx, handled, now)
-		if archived += k; err != nil {
-			return archived, err
-		}
-		p.m.batch.took(n, time.Since(began))
-		ready = ready[n:]
-	}
-	return archived, nil
-}
-
-// unread archives tasks that nobody here wants to see. It needs no lease, and
-// leaves alone what another manager handles: what that one was granted after
-// this was read is refused by its revision.
-func (p *statePass) unread(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
-	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.opt.HandlingLease, headerIDs(found))
+	taken, err := p.m.store.Take(ctx, &t)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	free := slices.DeleteFunc(found, func(t tasks.TaskHeader) bool { return others[t.ID] })
-	return p.archive(ctx, free, now)
+	p.archived += p.m.archived(ctx, taken.Archived)
+	if slices.ContainsFunc(taken.Archived, func(o tasks.Outcome) bool { return errors.Is(o.Err, conn.ErrHandled) }) {
+		_, err = p.m.lease(ctx)
+	}
+	return err
 }
 
-// ready leaves out what cannot be handled now.
+// decide adds the decision to archive a task.
+func (p *statePass) decide(moves []statemachine.Move, t *tasks.TaskHeader, now statemachine.Time) []statemachine.Move {
+	move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}, now)
+	if err != nil {
+		p.m.log.Warn("task not archived", "task", t.ID, "error", err)
+		return moves
+	}
+	return append(moves, move)
+}
+
+// ready leaves out what cannot be archived now.
 func (p *statePass) ready(found []tasks.TaskHeader) []tasks.TaskHeader {
+	return slices.DeleteFunc(found, func(t tasks.TaskHeader) bool { return !p.sound(&t) })
+}
+
+// sound reports whether a task is what its set says.
+func (p *statePass) sound(t *tasks.TaskHeader) bool {
+	switch {
+	case t.Err != nil:
+		p.m.log.Warn("damaged task passed over", "task", t.ID, "error", t.Err)
+	case t.State != p.outcome: // or it has changed since it was listed; the next pass sees
+		p.m.log.Debug("task passed over: its set and its record disagree", "task", t.ID,
+			"listed", p.outcome, "state", t.State)
+	default:
+		return true
+	}
+	return false
+}
+
+// due leaves out tasks whose handler has returned an error just now.
+func (p *statePass) due(ids []int64) []int64 {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	now := time.Now()
-	ready := make([]tasks.TaskHeader, 0, len(found))
-	for _, t := range found {
-		switch {
-		case t.Err != nil:
-			p.m.log.Warn("damaged task passed over", "task", t.ID, "error", t.Err)
-		case t.State != p.outcome:
-			p.m.log.Debug("task passed over: its set and its record disagree", "task", t.ID,
-				"listed", p.outcome, "state", t.State)
-		case !p.m.retries.waits(t.ID, now, p.number):
-			ready = append(ready, t)
-		}
-	}
-	return ready
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return p.m.retries.waits(id, now, p.number) })
 }
 
-// handle calls the handler and returns the tasks it has dealt with.
-func (p *statePass) handle(ctx context.Context, found []int64) ([]tasks.TaskHeader, error) {
-	h, err := p.m.lease(ctx)
-	if err != nil {
-		return nil, err
-	}
-	full, err := p.granted(ctx, h, found)
-	if err != nil {
-		return nil, err
-	}
-	handled := make([]tasks.TaskHeader, 0, len(full))
-	for _, t := range full {
-		if t == nil || t.Err != nil || t.State != p.outcome || ctx.Err() != nil {
-			continue // changed since it was listed; the next pass sees
+// handle calls the handler for tasks that were granted, and decides to archive those that it has dealt with.
+func (p *statePass) handle(ctx context.Context, granted []*tasks.TaskHeader) {
+	within, end := p.lease.context(ctx)
+	defer end()
+	for _, t := range granted {
+		if ctx.Err() != nil || p.lease.lost() {
+			break
 		}
-		if !h.lost() && p.call(ctx, h, t) {
-			handled = append(handled, *t)
+		if p.sound(t) && p.call(within, p.lease, t) {
+			p.done = p.decide(p.done, t, 0) // it depends on no time
+			p.gone++
 		}
 	}
-	if len(handled) > 0 && h.lost() {
-		p.m.log.Warn("handled tasks are not archived: another manager may have them", "tasks", len(handled))
-		return nil, nil // the next pass finds out, and need not call the handler again
+	if len(p.done) > 0 && p.lease.lost() {
+		p.m.log.Warn("handled tasks are not archived: another manager may have them", "tasks", len(p.done))
+		p.done = nil // the next pass finds out, and need not call the handler again
 	}
-	return handled, nil
-}
-
-// granted reads those of the tasks that no other living manager handles: they
-// are this one's now.
-func (p *statePass) granted(ctx context.Context, h *handling, found []int64) ([]*tasks.TaskHeader, error) {
-	ids, err := h.take(ctx, p.outcome, found)
-	if errors.Is(err, ErrHandlingLost) {
-		h.lose(err)
-		return nil, nil // the next pass has another lease
-	}
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	return p.m.store.TasksByID(ctx, ids)
-}
-
-func headerIDs(of []tasks.TaskHeader) []int64 {
-	ids := make([]int64, len(of))
-	for i := range of {
-		ids[i] = of[i].ID
-	}
-	return ids
 }
 
 // call calls the handler, unless it has dealt with the task in an earlier pass
@@ -182,7 +266,7 @@ func (p *statePass) call(ctx context.Context, h *handling, t *tasks.TaskHeader) 
 	m.mu.Unlock()
 	var err error
 	if !before {
-		within, end := h.context(ctx)
+		within, end := context.WithCancel(ctx)
 		err = p.handler(within, read(t))
 		end()
 	}
@@ -228,35 +312,18 @@ func (h *batchSizer) took(n int, d time.Duration) {
 	}
 }
 
-// archive closes the books on tasks and returns how many it archived. Their
-// handlers have been called, so it finishes also when ctx ends.
-func (p *statePass) archive(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
-	if len(found) == 0 {
-		return 0, nil
-	}
-	commits := make([]tasks.Commit, 0, len(found))
-	for i := range found {
-		what := statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}
-		move, err := statemachine.Decide(&found[i].Task, what, now)
-		if err != nil {
-			p.m.log.Warn("task not archived", "task", found[i].ID, "error", err)
-			continue
-		}
-		commits = append(commits, tasks.Commit{Move: move, Writer: p.m.name})
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	outcomes, err := p.m.store.ApplyAll(last, commits...)
-	return p.m.archived(outcomes), err
-}
-
-func (m *Manager) archived(outcomes []tasks.Outcome) int {
+// archived counts what became of decisions to archive.
+func (m *Manager) archived(ctx context.Context, outcomes []tasks.Outcome) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
 	for _, o := range outcomes {
 		if o.Err != nil {
-			m.log.Info("task not archived: it has changed", "task", o.ID, "error", o.Err)
+			level := slog.LevelInfo
+			if errors.Is(o.Err, conn.ErrHandled) {
+				level = slog.LevelDebug // another manager has it, and may have it for long
+			}
+			m.log.Log(ctx, level, "task not archived: it has changed", "task", o.ID, "error", o.Err)
 			continue
 		}
 		n++
@@ -308,11 +375,10 @@ func (b *handlerRetries) waits(id int64, now time.Time, pass int) bool {
 	return now.Before(e.Next)
 }
 
-// handledBefore reports whether the handler has dealt with this revision, or
-// with the one before, and only this manager's new lease has raised it since.
+// handledBefore reports whether the handler has dealt with this revision.
 func (b *handlerRetries) handledBefore(id, rev int64) bool {
 	e, ok := b.entries[id]
-	return ok && e.handled >= 0 && (e.handled == rev || e.handled == rev-1)
+	return ok && e.handled == rev
 }
 
 // fail notes an error of the handler and returns the pause before the next call.

@@ -59,29 +59,11 @@ const (
 )
 
 // selected handles the tasks that are meant.
-func (p *statePass) selected(ctx context.Context, k *pick) (archived int, err error) {
+func (p *statePass) selected(ctx context.Context, k *pick) error {
 	if err := k.find(ctx, p.m, p.outcome); err != nil {
-		return 0, err
+		return err
 	}
-	now, err := p.m.store.Now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for page := range slices.Chunk(slices.Clone(k.mine), p.m.batchSize()) {
-		n, err := p.each(ctx, p.due(page), now)
-		if archived += n; err != nil || ctx.Err() != nil {
-			return archived, err
-		}
-	}
-	return archived, p.m.giveBack(ctx)
-}
-
-// due leaves out tasks whose handler has returned an error just now.
-func (p *statePass) due(ids []int64) []int64 {
-	p.m.mu.Lock()
-	defer p.m.mu.Unlock()
-	now := time.Now()
-	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return p.m.retries.waits(id, now, p.number) })
+	return p.each(ctx, slices.Clone(k.mine), 0)
 }
 
 // find looks at the tasks that have come into the outcome, and drops those that have left it.

@@ -163,8 +163,8 @@ func (m *Manager) retryTimer() <-chan time.Time {
 //     with the cause [ErrHandlingLost], and the handler must return: another
 //     manager is called for the task a little later. A handler that ignores
 //     this, or whose process was frozen until then, may overlap with that call.
-//   - The task is archived once, after it returned nil, and only if no other
-//     manager has been given the task meanwhile.
+//   - The task is archived once, after it returned nil, and never while another
+//     manager has been given the task.
 //
 // An error leaves the task for a later round, of this manager after [manager]
 // handler_backoff, which doubles with each error up to handler_backoff_max, of

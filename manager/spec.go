@@ -65,21 +65,32 @@ func (m *Manager) readDefaults(ctx context.Context) (*queueDefaults, error) {
 	return read, nil
 }
 
+// definer has the defaults of tasks of a queue under some rules.
+type definer struct {
+	task.Definer
+	queue string
+	rules int64
+}
+
 // define completes a task by the defaults of its queue and of the configuration.
 func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definition, int64, error) {
 	configured := s.m.defaults
-	given, rules, err := s.m.defaultsOf(ctx, cmp.Or(spec.Queue, configured.Defaults["queue"], task.DefaultQueue))
+	queue := cmp.Or(spec.Queue, configured.Defaults["queue"], task.DefaultQueue)
+	given, rules, err := s.m.defaultsOf(ctx, queue)
 	if err != nil {
 		return task.Definition{}, 0, err
 	}
 	if spec, err = s.timed(ctx, spec); err != nil {
 		return task.Definition{}, 0, err
 	}
-	defaults := []task.Defaults{given, configured.Defaults}
-	if s.plan > 0 {
-		defaults = []task.Defaults{given, planDefaults, configured.Defaults}
+	if by := &s.definer; by.queue != queue || by.rules != rules {
+		defaults := []task.Defaults{given, configured.Defaults}
+		if s.plan > 0 {
+			defaults = []task.Defaults{given, planDefaults, configured.Defaults}
+		}
+		*by = definer{Definer: task.NewDefiner(defaults...), queue: queue, rules: rules}
 	}
-	d, err := task.Define(spec, defaults...)
+	d, err := s.definer.Define(spec)
 	if err == nil && configured.AddRandomStartOffset {
 		d.Shuffle()
 	}

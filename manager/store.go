@@ -72,10 +72,10 @@ type handled interface {
 	RegisterManager(ctx context.Context, p fleet.ManagerRecord) error
 	DeregisterManager(ctx context.Context, p fleet.ManagerRecord) error
 	Listed(ctx context.Context, state statemachine.State, offset, limit int) (tasks.Batch, error)
-	Handled(ctx context.Context, w *fleet.HandlingWatch, lease time.Duration, ids []int64) (map[int64]bool, error)
+	Heads(ctx context.Context, pages ...tasks.Page) ([]tasks.Head, error)
 	BeginHandling(ctx context.Context, h fleet.Handling, w *fleet.HandlingWatch, replaces ...string) error
 	KeepHandling(ctx context.Context, h fleet.Handling, w *fleet.HandlingWatch, ids ...int64) error
-	TakeHandling(ctx context.Context, h fleet.Handling, outcome statemachine.State, back, take []int64) (map[int64]int64, error)
+	Take(ctx context.Context, t *tasks.TakeRequest) (tasks.TakeReply, error)
 	EndHandling(ctx context.Context, h fleet.Handling) error
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -84,12 +85,17 @@ func (m *Manager) openBatch(ctx context.Context, req tasks.OpenRequest) ([]task.
 }
 
 // logOpened leaves the input out, which may hold secrets.
-func (m *Manager) logOpened(o task.Opened, spec *task.Spec) {
-	what := "opened task"
-	if o.Existing {
-		what = "task was opened before"
+func (m *Manager) logOpened(ctx context.Context, opened []task.Opened, specs []task.Spec) {
+	if !m.log.Enabled(ctx, slog.LevelDebug) {
+		return
 	}
-	m.log.Debug(what, "task", o.ID, "program", spec.Program, "key", spec.Key)
+	for i, o := range opened {
+		what := "opened task"
+		if o.Existing {
+			what = "task was opened before"
+		}
+		m.log.Debug(what, "task", o.ID, "program", specs[i].Program, "key", specs[i].Key)
+	}
 }
 
 type submission struct {
@@ -104,6 +110,7 @@ type submission struct {
 	opened   []task.Opened
 	now      time.Time   // of Redis, when a task of the batch with a StartIn or EndIn was defined
 	plan     task.PlanID // that all of them belong to, 0 for none
+	definer  definer     // of the task before
 }
 
 type batch struct {
@@ -269,10 +276,8 @@ func (s *submission) await(ctx context.Context) error {
 		return fmt.Errorf("%w: key %q was first used for %d tasks, this request has %d",
 			task.ErrRequestKey, s.key, len(f.tasks), len(f.batch.tasks))
 	}
-	for i, o := range f.tasks {
-		s.m.logOpened(o, &f.batch.specs[i])
-		s.opened = append(s.opened, o)
-	}
+	s.opened = append(s.opened, f.tasks...)
+	s.m.logOpened(ctx, f.tasks, f.batch.specs)
 	s.progress(len(s.opened))
 	return nil
 }

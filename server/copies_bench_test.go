@@ -70,7 +70,7 @@ func fillArchive(b *testing.B, st *store.Store, n int) {
 			}
 			commits = append(commits, tasks.Commit{Move: move, Writer: "m"})
 		}
-		if _, err := st.ApplyAll(b.Context(), commits...); err != nil {
+		if _, err := storetest.Apply(b.Context(), st, commits...); err != nil {
 			b.Fatal(err)
 		}
 	}

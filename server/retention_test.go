@@ -50,7 +50,7 @@ func archived(t *testing.T, sp *storetest.Space, n int, odd func(int) bool) []in
 			}
 			commits = append(commits, tasks.Commit{Move: m, Writer: "x"})
 		}
-		if _, err := sp.Store.ApplyAll(t.Context(), commits...); err != nil {
+		if _, err := storetest.Apply(t.Context(), sp.Store, commits...); err != nil {
 			t.Fatal(err)
 		}
 	}

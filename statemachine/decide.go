@@ -52,6 +52,9 @@ func (row *Transition) move(t *Task, o Occurrence, now Time) Move {
 	if row.Event == Report {
 		m.Failed, m.Class, m.ExitCode, m.HasExit, m.Retry = o.Failed, o.Class, o.ExitCode, o.HasExit, o.Retry
 	}
+	if row.When == succeededInTime {
+		m.Until = t.lastSuccess()
+	}
 	if row.To == Open || row.To == Blocked {
 		m.Deadline = t.EndBefore
 	}
@@ -91,7 +94,8 @@ type Move struct {
 
 	From  State
 	Round int
-	// Fenced moves compare Claim, the others Rev.
+	// Fenced moves compare Claim, the others Rev. One that settles (see [Move.Settles])
+	// compares both.
 	Fenced bool
 	Claim  string
 	Rev    int64
@@ -117,6 +121,8 @@ type Move struct {
 	// NotBefore is until when the task rests that the move opens again, or 0:
 	// then the task's own stays as it is.
 	NotBefore Time
+	// Until is, for a move that settles, the last moment at which it does.
+	Until Time
 	// Deadline is when the server must look at the task after the move, or
 	// Never. The claim computes its own, because it depends on the claim's time.
 	Deadline Time
@@ -160,12 +166,18 @@ func (m *Move) ToRound() int {
 	return m.Round
 }
 
-// Outcome is the end state to remember when the move archives, else None.
-func (m *Move) Outcome() State {
-	if m.To == Archived {
-		return m.From
+// Settles reports whether the move is a report that settles its round as well. It
+// goes only as far as [Move.Unsettled] where the task has changed since its claim, a
+// stop was asked for, or it comes after Until: then a server judges.
+func (m *Move) Settles() bool { return m.Event == Report && m.To == Succeeded }
+
+// Unsettled is the move that only reports, and leaves the rest to a server.
+func (m *Move) Unsettled() Move {
+	plain := *m
+	if m.Settles() {
+		plain.To, plain.Via, plain.Until = Executed, "", 0
 	}
-	return None
+	return plain
 }
 
 // RoundField returns the name of a per-round hash field: "3:running".
@@ -179,8 +191,11 @@ func RoundField(round int, name string) string {
 // not empty.
 func ParseRoundField(name string) (round int, field string, ok bool) {
 	number, field, found := strings.Cut(name, ":")
+	if !found || field == "" || number == "" || !digits(number) || number[0] == '0' && number != "0" {
+		return 0, "", false
+	}
 	round, err := strconv.Atoi(number)
-	if err != nil || round < 0 || !found || field == "" || strconv.Itoa(round) != number {
+	if err != nil {
 		return 0, "", false
 	}
 	return round, field, true
@@ -205,7 +220,8 @@ const (
 // Apply carries m out on a copy of t at the moment now, as the store's move
 // script does in Redis: it compares first and writes after. A refused move
 // comes with an error matching [ErrStale], [ErrConflict] or [ErrStopAsked]. A
-// stop that is asked for again is [Repeated].
+// stop that is asked for again is [Repeated]. A move that settles may go no further
+// than [Move.Unsettled].
 func Apply(t Task, m Move, now Time) (Task, Result, error) {
 	switch at := t.State == m.From && t.Round == m.Round && t.matches(m); {
 	case at && (!m.AskStop || !t.StopAsked):
@@ -219,7 +235,15 @@ func Apply(t Task, m Move, now Time) (Task, Result, error) {
 	if m.NextRound && t.StopAsked && !m.StopAsked {
 		return t, Refused, ErrStopAsked
 	}
-	return carriedOut(t, m, now), Moved, nil
+	return carriedOut(t, m.reaching(&t, now), now), Moved, nil
+}
+
+// reaching is how far m goes: one that settles only reports where the task has changed, or it is too late.
+func (m *Move) reaching(t *Task, now Time) Move {
+	if t.Rev != m.Rev || t.StopAsked || now > m.Until {
+		return m.Unsettled()
+	}
+	return *m
 }
 
 // carriedOut is t once m has been carried out.

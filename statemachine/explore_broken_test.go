@@ -53,6 +53,17 @@ func defects() []defect {
 				m.Count = ""
 			}
 		})},
+		{name: "settled too late", world: "settled by workers", says: "a worker settled at", apply: twisted(func(_ *sm.Task, m *sm.Move) {
+			if m.Settles() {
+				m.Until = sm.Never
+			}
+		})},
+		{name: "settled at another revision", world: "settled by workers", says: "settled rev", apply: twisted(func(t *sm.Task, m *sm.Move) {
+			if m.Settles() {
+				m.Rev = t.Rev
+			}
+		})},
+		{name: "settled after a stop", world: "settled by workers, and a stop", says: "after a stop was asked for", apply: settledAfterStop},
 		{name: "archiving refused", world: "two tasks", says: "nothing leads to archived", apply: archivingRefused},
 	}
 	return append(append(all, handlingDefects()...), lossDefects()...)
@@ -96,6 +107,16 @@ func markedTwice(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, error) 
 		after.Rev++
 		return after, sm.Moved, nil
 	}
+	return after, result, err
+}
+
+func settledAfterStop(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, error) {
+	asked := t.StopAsked
+	if m.Settles() && asked {
+		m.Rev, t.StopAsked = t.Rev, false
+	}
+	after, result, err := sm.Apply(t, m, now)
+	after.StopAsked = after.StopAsked || asked
 	return after, result, err
 }
 

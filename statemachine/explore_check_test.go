@@ -11,7 +11,7 @@ import (
 
 // applied is w after m has arrived, with everything the arrival broke.
 func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
-	if s.rejects(w, m) {
+	if s.rejects(w, m) || s.notTheirs(w, m) {
 		return *w, sm.Refused, nil
 	}
 	i := slot(m.ID)
@@ -27,6 +27,9 @@ func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
 	n := *w
 	if result != sm.Moved {
 		return n, result, errors.Join(checkRefused(&before, &after, result, err), checkStopError(&before, m, err))
+	}
+	if plain := m.Unsettled(); after.State == plain.To {
+		m = &plain
 	}
 	n.tasks[i] = &after
 	n.keepBooks(m, i)
@@ -127,8 +130,25 @@ func checkTiming(now sm.Time, before *sm.Task, m *sm.Move) error {
 		return fmt.Errorf("timed out at %d although it runs only since %d", now, before.Current.Running)
 	case m.Event == sm.Settle && (m.To == sm.Expired) != (before.Current.Executed > before.EndBefore):
 		return fmt.Errorf("executed at %d of %d and settled as %s", before.Current.Executed, before.EndBefore, m.To)
+	case m.Settles():
+		return checkSettled(now, before, m)
 	case m.To == sm.Succeeded && (before.Current.Failed || before.State != sm.Executed):
 		return errors.New("a round with an error, or without a report, succeeded")
+	}
+	return nil
+}
+
+// checkSettled: a worker settles a success alone, in time, of the task that it was given.
+func checkSettled(now sm.Time, before *sm.Task, m *sm.Move) error {
+	switch {
+	case m.Failed:
+		return errors.New("a worker settled a round with an error")
+	case before.StopAsked:
+		return errors.New("a worker settled a round after a stop was asked for")
+	case before.Rev != m.Rev:
+		return fmt.Errorf("a worker that was given rev %d settled rev %d", m.Rev, before.Rev)
+	case now > before.EndBefore || now.Sub(before.Current.Running) > before.Timeout:
+		return fmt.Errorf("a worker settled at %d what runs since %d and ends before %d", now, before.Current.Running, before.EndBefore)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ const (
 
 	crowding     // a manager takes what another one handles
 	handlesOn    // a handler is not stopped when its manager's lease is over
-	sameRevision // taking a task over does not raise its revision
+	anyHolder    // who archives a task need not be the one who has it
 	archiveFirst // managers archive before they have handled
 
 	anyEpoch     // reports of former epochs are accepted

@@ -191,6 +191,7 @@ func lossWorlds() []setup {
 		{name: "lost changes", tasks: 1, workers: 2, servers: 1, claims: 2, task: task, by: by, ways: report, losses: 1, depth: 3},
 		{name: "lost changes and a late message", tasks: 1, workers: 1, servers: 1, late: 1, claims: 2, task: task, by: by, ways: report, losses: 1, depth: 2},
 		{name: "lost changes of two servers", tasks: 1, workers: 1, servers: 2, managers: 2, claims: 2, task: task, by: by, ways: report, losses: 1, depth: 2},
+		{name: "lost changes, settled by workers", tasks: 1, workers: 2, servers: 1, claims: 2, task: task, by: by, ways: report, losses: 1, depth: 2, settles: true},
 		{name: "lost changes, twice", tasks: 1, workers: 1, servers: 1, claims: 3, task: task, by: by, ways: report, losses: 2, depth: 2},
 	}
 }

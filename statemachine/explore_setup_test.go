@@ -21,10 +21,12 @@ type setup struct {
 	ways []sm.Event
 	// words are what workers may say of the next round, counted from now on.
 	words []sm.Duration
+	// settles says that some workers settle what has succeeded, and others do not.
+	settles bool
 	// foreign workers claim without an id.
 	foreign bool
 	// edits is how often the manager moves end_before by one, which is a change
-	// that is not a move.
+	// that is not a move: later while the task waits, sooner while it runs.
 	edits int8
 	// holds is how often the manager decides to put a task aside.
 	holds int8

@@ -169,6 +169,9 @@ func (s *setup) closings(w *world, i int, steps []step) []step {
 // said is what a worker may say of a round that it ends in the way e.
 func (s *setup) said(e sm.Event, now sm.Time) []sm.Occurrence {
 	all := []sm.Occurrence{{Event: e}}
+	if e == sm.Report && s.settles {
+		all = append(all, sm.Occurrence{Event: e, Settles: true})
+	}
 	if e == sm.Report {
 		all = append(all, sm.Occurrence{Event: e, Failed: true})
 	}
@@ -245,15 +248,23 @@ func (s *setup) lateMessages(w *world, steps []step) []step {
 	return steps
 }
 
-// edit is the manager moving the end of a task that waits.
+// edit is the manager moving the end of a task that waits, or runs.
 func (s *setup) edit(w *world, steps []step) []step {
-	if w.edits == s.edits || w.tasks[0].State != sm.Open {
-		return steps
-	}
 	n := *w
 	t := *w.tasks[0]
-	t.EndBefore++
+	what := "prolongs task 1"
+	switch {
+	case w.edits == s.edits || t.EndBefore == sm.Never:
+		return steps
+	case t.State == sm.Open:
+		t.EndBefore++
+	case t.State == sm.Running && s.settles:
+		t.EndBefore--
+		what = "shortens task 1"
+	default:
+		return steps
+	}
 	t.Rev++
 	n.tasks[0], n.edits = &t, n.edits+1
-	return append(steps, step{who: "the manager", what: "prolongs task 1", world: n})
+	return append(steps, step{who: "the manager", what: what, world: n})
 }

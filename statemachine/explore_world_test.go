@@ -149,7 +149,7 @@ func appendMove(b []byte, m *sm.Move) []byte {
 		return append(b, 0)
 	}
 	b = append(b, byte(m.ID), eventBits[m.Event], stateBits[m.From], stateBits[m.To],
-		byte(m.Round), byte(m.Rev), bit(m.Failed), bit(m.Actor == sm.Worker), bit(m.Count == sm.Faults), byte(m.Retry), byte(m.NotBefore))
+		byte(m.Round), byte(m.Rev), bit(m.Failed), bit(m.Actor == sm.Worker), bit(m.Count == sm.Faults), byte(m.Retry), byte(m.NotBefore), byte(m.Until))
 	return append(append(b, m.Claim...), ',')
 }
 

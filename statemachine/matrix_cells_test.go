@@ -20,7 +20,7 @@ func expected() map[cell][]probe {
 		{Blocked, Cancel, Manager}:  {plain(want{to: Cancelled})},
 		{Blocked, Cancel, Server}:   {plain(want{to: Cancelled})},
 
-		{Running, Report, Worker}:      fenced(reportProbes()),
+		{Running, Report, Worker}:      fenced(slices.Concat(reportProbes(), successProbes())),
 		{Running, StopOverdue, Worker}: fenced(stopOverdueProbes()),
 		{Running, HandBack, Worker}:    fenced(handBackProbes()),
 		{Running, Terminate, Worker}:   fenced([]probe{plain(want{to: Terminated, fenced: true})}),
@@ -91,6 +91,29 @@ func reportProbes() []probe {
 		}, want: executed},
 		{name: "a stop was asked for", task: stopAsked, want: executed},
 		{name: "overdue, but nobody has looked", now: at200 + 1, want: executed},
+	}
+}
+
+// successProbes: a worker that settles does so in time, without an error, and where
+// nothing was asked. The round began at 150 s, its timeout is 10 s, and end_before is
+// 200 s.
+func successProbes() []probe {
+	at160 := claimedAt + Time(10*Second)
+	settled := func(until Time) want { return want{to: Succeeded, via: "executed", fenced: true, until: until} }
+	executed := want{to: Executed, fenced: true}
+	settles := func(o *Occurrence) { o.Settles = true }
+	endless := func(t *Task) { t.Timeout = Forever }
+	return []probe{
+		{name: "settles", asked: settles, want: settled(at160)},
+		{name: "settles, exactly at the timeout", asked: settles, now: at160, want: settled(at160)},
+		{name: "settles, just after the timeout", asked: settles, now: at160 + 1, want: executed},
+		{name: "settles, the servers' grace does not matter", asked: func(o *Occurrence) { o.Settles, o.Grace = true, 3*Second }, now: at160 + 1, want: executed},
+		{name: "settles, exactly at end_before", task: endless, asked: settles, now: at200, want: settled(at200)},
+		{name: "settles, just after end_before", task: endless, asked: settles, now: at200 + 1, want: executed},
+		{name: "settles, without an end", task: func(t *Task) { t.Timeout, t.EndBefore = Forever, Never }, asked: settles, now: at200 + 1, want: settled(Never)},
+		{name: "settles, limits do not matter", task: func(t *Task) { t.Fails, t.MaxFails = 9, 0 }, asked: settles, want: settled(at160)},
+		{name: "would settle, but has an error", asked: func(o *Occurrence) { o.Settles, o.Failed = true, true }, want: executed},
+		{name: "would settle, but a stop was asked for", task: stopAsked, asked: settles, want: executed},
 	}
 }
 

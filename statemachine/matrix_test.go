@@ -39,6 +39,7 @@ type want struct {
 	fenced bool
 	stop   bool
 	rest   Time
+	until  Time
 }
 
 const (
@@ -158,7 +159,7 @@ func (w want) move(t *Task, o Occurrence) Move {
 	m := Move{
 		ID: 7, Event: o.Event, Actor: o.Actor, From: t.State, Round: 2, Rev: 40,
 		To: w.to, Via: w.via, Count: w.count, NextRound: w.next, Fenced: w.fenced,
-		AskStop: w.stop, StopAsked: t.StopAsked, NotBefore: w.rest, Deadline: Never,
+		AskStop: w.stop, StopAsked: t.StopAsked, NotBefore: w.rest, Until: w.until, Deadline: Never,
 	}
 	if w.fenced || o.Event == Claim {
 		m.Claim = o.Claim

@@ -29,7 +29,7 @@ func randomSetup(t *rapid.T) *setup {
 			},
 		},
 		grace: sm.Duration(rapid.IntRange(0, 3).Draw(t, "grace")), horizon: 100, by: actors, holds: 3, held: true, excuses: true,
-		words: []sm.Duration{0, 2, sm.Forever},
+		words: []sm.Duration{0, 2, sm.Forever}, settles: rapid.Bool().Draw(t, "settles"), edits: 3,
 	}
 }
 
@@ -67,8 +67,9 @@ func TestDecideIsPure(t *testing.T) {
 		o := sm.Occurrence{
 			Event: rapid.SampledFrom(sm.Events()).Draw(t, "event"), Actor: rapid.SampledFrom(sm.Actors()).Draw(t, "actor"),
 			Claim: task.Current.Claim, Round: task.Round, Failed: rapid.Bool().Draw(t, "error"),
-			Retry: rapid.SampledFrom([]sm.Time{0, 0, 7, sm.Never}).Draw(t, "word"),
-			Held:  rapid.Bool().Draw(t, "held"), Excused: rapid.Bool().Draw(t, "excused"), Random: rapid.Float64Range(0, 1).Draw(t, "random"),
+			Settles: rapid.Bool().Draw(t, "settles"),
+			Retry:   rapid.SampledFrom([]sm.Time{0, 0, 7, sm.Never}).Draw(t, "word"),
+			Held:    rapid.Bool().Draw(t, "held"), Excused: rapid.Bool().Draw(t, "excused"), Random: rapid.Float64Range(0, 1).Draw(t, "random"),
 		}
 		if o.Event == sm.Claim {
 			o.Claim = "new"

@@ -95,6 +95,9 @@ func (p *pure) Move(m sm.Move) (sm.Result, error) {
 		return result, err
 	}
 	r.task = after
+	if plain := m.Unsettled(); after.State == plain.To {
+		m = plain
+	}
 	delete(r.lists, m.From)
 	r.lists[m.To] = true
 	for _, field := range m.Stamps() {

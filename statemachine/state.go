@@ -133,6 +133,9 @@ type Occurrence struct {
 	// Retry is, for Report, that of the [Round]; for HandBack, before when the next
 	// round does not begin, 0 for no such moment.
 	Retry Time
+	// Settles says, for Report, that the reporter settles a success itself, in the same
+	// move. Not for a task of a plan.
+	Settles bool
 	// Held says, for Create, that the task begins in Blocked.
 	Held bool
 	// Excused says, for Settle, that the server holds the node to blame for the

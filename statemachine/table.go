@@ -17,7 +17,8 @@ type Transition struct {
 	// When must hold for the row to be taken; rows are tried in order.
 	When Condition
 	To   State
-	// Via is the stamp passed on the way, if any.
+	// Via is the stamp passed on the way, if any: one of those above, or a state that
+	// the task leaves in the same move.
 	Via string
 	// Count is the counter the row raises, if any.
 	Count Counter
@@ -73,6 +74,8 @@ var table = []Transition{
 	{From: Blocked, Event: Cancel, Actors: byOpener, When: always, To: Cancelled,
 		Why: "the task is called off, or can never be freed"},
 
+	{From: Running, Event: Report, Actors: byWorker, When: succeededInTime, To: Succeeded, Via: string(Executed), Fenced: true,
+		Why: "the worker hands in a success and settles it, unless the task has changed since its claim"},
 	{From: Running, Event: Report, Actors: byWorker, When: always, To: Executed, Fenced: true,
 		Why: "the worker hands in its result"},
 	{From: Running, Event: StopOverdue, Actors: byWorker, When: oneMoreTimeout, To: Open,
@@ -157,6 +160,7 @@ const (
 	overdue          Condition = "now > end_before"
 	foreignRound     Condition = "the round has no claim id"
 	stopWasAsked     Condition = "a stop was asked for"
+	succeededInTime  Condition = "error is empty, the worker settles, no stop was asked for, now <= end_before, now - running <= timeout"
 	roundOverdue     Condition = "now - running > timeout (+ grace)"
 	timedOutOnceMore Condition = "now - running > timeout (+ grace), timeouts + 1 <= max_timeouts"
 	oneMoreTimeout   Condition = "timeouts + 1 <= max_timeouts"
@@ -186,6 +190,8 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 		return t.StopAsked
 	case roundVoid:
 		return o.FromLostEpoch
+	case succeededInTime:
+		return t.succeeds(o, now)
 	case roundOverdue:
 		return now > t.RoundEnd(o.Grace)
 	case executedLate:
@@ -229,7 +235,7 @@ func (row *Transition) Could(foreign, stop bool) (possible, certain bool) {
 		return stop, stop
 	case foreignRound:
 		return foreign, foreign
-	case timedOutOnceMore, oneMoreTimeout, oneMoreLoss, excusedOnceMore, failedOnceMore:
+	case succeededInTime, timedOutOnceMore, oneMoreTimeout, oneMoreLoss, excusedOnceMore, failedOnceMore:
 		return !stop, false
 	default:
 		return true, false

@@ -120,6 +120,15 @@ func (t *Task) RoundEnd(grace Duration) Time {
 	return at.Add(grace)
 }
 
+// lastSuccess is the last moment at which the present round can succeed without being
+// overdue.
+func (t *Task) lastSuccess() Time { return min(t.EndBefore, t.RoundEnd(0)) }
+
+// succeeds says that a worker may settle the present round with o, a success in time.
+func (t *Task) succeeds(o Occurrence, now Time) bool {
+	return o.Settles && !o.Failed && !t.StopAsked && now <= t.lastSuccess()
+}
+
 // excused says that the present round failed and the task is not to blame: for
 // a class it is not charged for, or because the server says so. A shortage is
 // nobody's charge. A failure that another round would not mend is the task's.

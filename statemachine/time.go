@@ -103,8 +103,8 @@ func ParseLimit(text string) (Limit, error) {
 }
 
 func isInfinite(text string) bool {
-	t := strings.ToLower(strings.TrimPrefix(text, "+"))
-	return t == infinite || t == "infinity"
+	t := strings.TrimPrefix(text, "+")
+	return t == infinite || strings.EqualFold(t, infinite) || strings.EqualFold(t, "infinity")
 }
 
 // maxSeconds is the end of the year 9999; beyond it is a mistake, not a date.
@@ -114,6 +114,9 @@ const maxSeconds = 253402300799
 const latest = Time(maxSeconds) * Time(Second)
 
 func parseMicros(text, want string) (int64, error) {
+	if us, ok := exactMicros(text); ok {
+		return us, nil
+	}
 	if isInfinite(text) {
 		return math.MaxInt64, nil
 	}
@@ -122,26 +125,31 @@ func parseMicros(text, want string) (int64, error) {
 	if err != nil || exotic || !(f >= 0 && f <= maxSeconds) { // the form is false for NaN
 		return 0, &FieldError{Value: text, Want: want}
 	}
-	if us, ok := exactMicros(text); ok {
-		return us, nil
-	}
 	return int64(math.Round(f * 1e6)), nil
 }
 
 // exactMicros reads plain decimals digit by digit, because a float64 of
 // seconds times 1e6 is off by one now and then. Half a microsecond rounds up.
-func exactMicros(text string) (int64, bool) {
+func exactMicros(text string) (us int64, ok bool) {
 	whole, frac, _ := strings.Cut(text, ".")
-	if !digits(whole) || !digits(frac) {
+	if len(whole)+len(frac) == 0 || !digits(whole) || !digits(frac) {
 		return 0, false
 	}
-	var up int64
-	if len(frac) > 6 && frac[6] >= '5' {
-		up = 1
+	for i := range len(whole) {
+		if us = us*10 + int64(whole[i]-'0'); us >= maxSeconds {
+			return 0, false
+		}
 	}
-	frac = (frac + "000000")[:6]
-	us, err := strconv.ParseInt(whole+frac, 10, 64)
-	return us + up, err == nil
+	for i := range 6 {
+		us *= 10
+		if i < len(frac) {
+			us += int64(frac[i] - '0')
+		}
+	}
+	if len(frac) > 6 && frac[6] >= '5' {
+		us++
+	}
+	return us, true
 }
 
 func digits(s string) bool {
@@ -154,12 +162,16 @@ func digits(s string) bool {
 }
 
 func formatMicros(us int64) string {
-	sign, abs := "", uint64(us)
+	var room [24]byte
+	text, abs := room[:0], uint64(us)
 	if us < 0 {
-		sign, abs = "-", -abs
+		text, abs = append(text, '-'), -abs
 	}
-	frac := strconv.FormatUint(abs%1e6, 10)
-	return sign + strconv.FormatUint(abs/1e6, 10) + "." + "000000"[len(frac):] + frac
+	text = append(strconv.AppendUint(text, abs/1e6, 10), ".000000"...)
+	for i, frac := len(text)-1, abs%1e6; frac > 0; i, frac = i-1, frac/10 {
+		text[i] += byte(frac % 10)
+	}
+	return string(text)
 }
 
 // Backoff is how long a task rests before it is run again after a failure, a

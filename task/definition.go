@@ -69,6 +69,22 @@ func (d *Defaults) UnmarshalJSON(text []byte) error {
 // else by those of TDF. A StartIn or EndIn above 0 has no text: see [Spec.From]. The
 // error is a [*statemachine.FieldError].
 func Define(spec *Spec, defaults ...Defaults) (Definition, error) {
+	return complete(spec, otherwise(defaults))
+}
+
+// A Definer completes specs as [Define] does, many of them by the same defaults.
+type Definer struct{ texts []string }
+
+// NewDefiner makes a Definer of the defaults that [Define] takes.
+func NewDefiner(defaults ...Defaults) Definer { return Definer{texts: otherwise(defaults)} }
+
+// Define completes a spec; see the function [Define].
+func (d Definer) Define(spec *Spec) (Definition, error) {
+	return complete(spec, slices.Clone(d.texts))
+}
+
+// complete puts what a spec says into the texts of fields that nobody gave.
+func complete(spec *Spec, texts []string) (Definition, error) {
 	err := spec.runnable()
 	if err == nil {
 		err = spec.checkTimes()
@@ -76,7 +92,7 @@ func Define(spec *Spec, defaults ...Defaults) (Definition, error) {
 	if err != nil {
 		return Definition{}, err
 	}
-	d := Definition{texts: otherwise(defaults), Needs: spec.Needs}
+	d := Definition{texts: texts, Needs: spec.Needs}
 	for i := range table {
 		f := &table[i]
 		text, said := f.get(spec)

@@ -77,6 +77,10 @@ var table = []Field{
 var original = []string{"program", "source", "input", "start_after", "end_before", "timeout", "max_fails", "max_timeouts"}
 
 func line(name, otherwise string, by int, k kind, doc string) Field {
+	switch k.value(&Spec{}).(type) {
+	case string, []string:
+		k.textual = true
+	}
 	return Field{
 		Name: name, Default: otherwise, Doc: doc, Configured: by >= byConfig, Planned: by == byPlan,
 		kind: k, queued: by == byQueue, always: slices.Contains(original, name),

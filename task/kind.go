@@ -28,6 +28,8 @@ type kind struct {
 	clear func(s *Spec)
 	// value is what the field of a spec holds.
 	value func(s *Spec) any
+	// textual says that this is a text, or a list of them.
+	textual bool
 }
 
 // bind binds a kind to a field of Spec, whose zero value says nothing: write is

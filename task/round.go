@@ -75,26 +75,29 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 
 // decodeRounds reads the records of all rounds that have a field.
 func decodeRounds(fields map[string]string) []Round {
-	byNumber := map[int]*Round{}
+	places := map[int]int{}
+	rounds := make([]Round, 0, 1+min(max(0, numberOf(fields["round"])), int64(len(fields))))
 	for field, text := range fields {
 		n, name, ok := statemachine.ParseRoundField(field)
 		if !ok {
 			continue
 		}
-		if byNumber[n] == nil {
-			byNumber[n] = &Round{Number: n, OutputBytes: -1, ErrorBytes: -1}
+		at, known := places[n]
+		if !known {
+			at = len(rounds)
+			places[n] = at
+			rounds = append(rounds, Round{Number: n, OutputBytes: -1, ErrorBytes: -1})
 		}
-		byNumber[n].set(name, text)
+		rounds[at].set(name, text)
 	}
-	rounds := make([]Round, 0, len(byNumber))
-	for _, r := range byNumber {
+	for i := range rounds {
+		r := &rounds[i]
 		if r.OutputBytes < 0 {
 			r.OutputBytes = int64(len(r.Output))
 		}
 		if r.ErrorBytes < 0 {
 			r.ErrorBytes = int64(len(r.errorText()))
 		}
-		rounds = append(rounds, *r)
 	}
 	slices.SortFunc(rounds, func(a, b Round) int { return cmp.Compare(a.Number, b.Number) })
 	return rounds
@@ -221,6 +224,9 @@ var allotment = regexp.MustCompile(`(\w+):(\d+)\[([\d ]*)\]`)
 
 // ParseAllotted reads that field, by the names of the resources; nil for nothing.
 func ParseAllotted(text string) map[string]Allotted {
+	if text == "" {
+		return nil
+	}
 	var got map[string]Allotted
 	for _, m := range allotment.FindAllStringSubmatch(text, -1) {
 		if got == nil {

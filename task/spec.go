@@ -232,13 +232,11 @@ func (s *Spec) decode(fields map[string]string) {
 			continue
 		}
 		canonical, err := f.parse(text)
-		switch f.value(s).(type) {
-		case string, []string: // shown also where no client of ours writes it
+		switch {
+		case f.textual: // shown also where no client of ours writes it
 			f.set(s, cmp.Or(canonical, text))
-		default:
-			if err == nil {
-				f.set(s, canonical)
-			}
+		case err == nil:
+			f.set(s, canonical)
 		}
 	}
 	s.Needs = ParseNeeds(fields["needs"])

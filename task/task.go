@@ -106,8 +106,9 @@ func parseLog(text string) []LogEntry {
 	if text == "" {
 		return nil
 	}
-	var log []LogEntry
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+	text = strings.TrimSuffix(text, "\n")
+	log := make([]LogEntry, 0, 1+strings.Count(text, "\n"))
+	for line := range strings.SplitSeq(text, "\n") {
 		at, rest, _ := strings.Cut(line, logDash)
 		if t, err := time.Parse(logTime, at); err == nil {
 			log = append(log, LogEntry{At: t, Text: rest})
@@ -315,6 +316,9 @@ func encode(v any) ([]byte, error) {
 
 // numberOf reads what another client may have written; 0 if that is no number.
 func numberOf(text string) int64 {
+	if text == "" { // without an error, which has to be made
+		return 0
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0
@@ -332,6 +336,9 @@ func Moment(t statemachine.Time) time.Time {
 
 // ParseMoment is the Moment of a text; the zero time for one that is no moment.
 func ParseMoment(text string) time.Time {
+	if text == "" { // as in numberOf
+		return time.Time{}
+	}
 	t, err := statemachine.ParseTime(text)
 	if err != nil || t == statemachine.Never {
 		return time.Time{}

@@ -240,7 +240,7 @@ func TestArgumentsAreTheUsers(t *testing.T) {
 	if o.container, err = shim.New(shim.Options{Want: shim.Group, Name: s.Namespace, RunAs: "nobody"}); err != nil {
 		t.Fatal(err)
 	}
-	uid, gid := o.container.Owner()
+	uid, gid, _ := o.container.Owner()
 	private, err := os.MkdirTemp("", "arguments-test-") //nolint:usetesting // others cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)

@@ -198,11 +198,11 @@ func TestBackend(t *testing.T) {
 	}
 	for id, word := range words {
 		got := wait.Receive(t, time.Minute, q.reports, "task %d is not reported", id)
-		output, node := slices.Index(got.Fields, "0:output"), worker.NodeGood
+		output, node, to := slices.Index(got.Fields, "0:output"), worker.NodeGood, statemachine.Succeeded
 		if word == "broken" {
-			node = worker.NodeBad
+			node, to = worker.NodeBad, statemachine.Executed
 		}
-		if got.ID != int64(id) || got.Claim != fmt.Sprint("claim of ", id) || got.To != statemachine.Executed || got.Writer != "w" || got.Node != node ||
+		if got.ID != int64(id) || got.Claim != fmt.Sprint("claim of ", id) || got.To != to || got.Writer != "w" || got.Node != node ||
 			output < 0 || got.Fields[output+1] != strings.ToUpper(word) {
 			t.Errorf("reported %+v", got)
 		}

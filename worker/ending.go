@@ -97,17 +97,23 @@ func (r *round) conclude(ctx context.Context, res *result, err error) ending {
 // stopped, nil if it was not.
 func handsBack(cause error, res *result, err error) error {
 	switch {
-	case errors.As(err, new(*hostError)), errors.As(err, new(*notOfferedError)):
+	case is[*hostError](err), is[*notOfferedError](err):
 		return err
 	case res.Cause == shim.LeaseOver: // by the shim, while this process was frozen
 		return errLeaseOver
-	case cause == nil && errors.As(err, new(*handBackError)):
+	case cause == nil && is[*handBackError](err):
 		return err
 	case errors.Is(cause, ErrTimeout), errors.Is(cause, ErrCancelled):
 		return nil
 	default:
 		return cause
 	}
+}
+
+// is reports whether err is an E or wraps one.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // stillRuns waits for what may still run after an error, and reports whether that has ended; nil if nothing may.
@@ -272,13 +278,16 @@ type record struct {
 	fields []string
 }
 
+// usualTexts is how many texts a round leaves that was neither cut nor named anything special.
+const usualTexts = 16
+
 func (c *record) set(name, value string) {
 	c.fields = append(c.fields, statemachine.RoundField(c.round, name), value)
 }
 
 // fields are the record of the round.
 func (e *ending) fields(round int, text, aside string) []string {
-	c := &record{round: round}
+	c := &record{round: round, fields: make([]string, 0, usualTexts)}
 	res := &e.result
 	c.set("output", string(res.stdout.Data))
 	c.set("error", text)

@@ -90,7 +90,7 @@ func TestNotesWaitForRedis(t *testing.T) {
 	})
 	task := s.await(t, id, sm.Executed)
 	checkLines(t, task.Fields["log"], "w          moving task 1: open -> running", "w          executing task 1: p 1 2",
-		"w          one", "w          two", "w          moving task 1: running -> executed")
+		"w          one", "w          two", "w          moving task 1: running -> executed", "w          moving task 1: executed -> succeeded")
 }
 
 // A32, A33, A34, A39: what cannot be fetched is the round's error.
@@ -165,5 +165,6 @@ func TestProgramIsFetchedOnce(t *testing.T) {
 	s.await(t, first, sm.Executed)
 	task := s.await(t, second, sm.Executed)
 	checkLines(t, task.Fields["log"], "w          moving task 2: open -> running",
-		"w          executing task 2: p 1 2", "w          moving task 2: running -> executed")
+		"w          executing task 2: p 1 2", "w          moving task 2: running -> executed",
+		"w          moving task 2: executed -> succeeded")
 }

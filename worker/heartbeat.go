@@ -256,10 +256,17 @@ func (l *lease) stop() {
 }
 
 // now returns the session, until when it holds, and whether it does.
-func (l *lease) now() (Session, shim.Instant, bool) {
+func (l *lease) now() (Session, shim.Instant, bool) { //nolint:unparam // see end, which needs no clock
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session, l.until, l.held && shim.Now() < l.until
+}
+
+// end is until when the session holds, if it does.
+func (l *lease) end() shim.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
 }
 
 // interval is the time between two heartbeats: a third of the lease.

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -65,7 +64,7 @@ func (r *round) job() *Job {
 		},
 		Attempt: t.Round - t.Releases + 1,
 		Args:    r.words(), Results: r.results, Resources: r.Resources, OutputLimit: r.worker.opts.OutputLimit,
-		log: r.log, draining: r.worker.serving.Load().Done(),
+		log: r.worker.log, draining: r.worker.serving.Load().Done(),
 	}
 	r.streams.Store(j.written())
 	r.mu.Lock()
@@ -96,7 +95,12 @@ func (j *Job) limit() int64 {
 }
 
 // Logger is that of the worker, with the task and the round; slog.Default in a test.
-func (j *Job) Logger() *slog.Logger { return cmp.Or(j.log, slog.Default()) }
+func (j *Job) Logger() *slog.Logger {
+	if j.log == nil {
+		return slog.Default()
+	}
+	return j.log.With("task", j.Task.ID, "round", j.Task.Round)
+}
 
 // Draining is closed when the worker drains: it claims nothing more, and goes on with
 // what it has until its DrainTimeout is over, without a limit if an operator drains

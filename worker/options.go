@@ -91,6 +91,10 @@ type Settings struct {
 	// KeepRounds is the number of rounds whose output a task keeps: the first half and the
 	// last half, rounded up. Default 10; all if negative.
 	KeepRounds int
+	// Settle is worker or server: who settles a success. Default worker, together with its
+	// report; what the task is in a plan of, or was not as its worker thought, and all that
+	// fails, is always a server's.
+	Settle string
 
 	// SleepAfterSuccess and SleepAfterFailure are pauses of a slot after a round
 	// that was recorded without, or with, an error or was not recorded. Default 0.
@@ -245,6 +249,8 @@ func (o *options) validateNumbers() error {
 		return &OptionError{"SleepMax", o.SleepMax, "use at least 1ms; 0 for the default"}
 	case o.OnRedisLoss != config.StopOnLoss && o.OnRedisLoss != config.FinishOnLoss:
 		return &OptionError{"OnRedisLoss", o.OnRedisLoss, "use stop or finish"}
+	case o.Settle != config.SettleByWorker && o.Settle != config.SettleByServer:
+		return &OptionError{"Settle", o.Settle, "use worker or server"}
 	}
 	return nil
 }

@@ -92,6 +92,7 @@ func TestOptionError(t *testing.T) {
 		"Labels":        {func(o *worker.Options) { o.Labels = []string{"zone"} }, "zone", "label=value"},
 		"Resources":     {func(o *worker.Options) { o.Resources = task.Resources{"gpu": 0} }, "map[gpu:0]", "name=number"},
 		"Classes":       {func(o *worker.Options) { o.Classes = []string{"a,b"} }, "a,b", "for example render=2.1"},
+		"Settle":        {func(o *worker.Options) { o.Settle = "manager" }, "manager", "worker or server"},
 		"OnRedisLoss":   {func(o *worker.Options) { o.OnRedisLoss = "wait" }, "wait", "stop or finish"},
 		"MaxThreads":    {func(o *worker.Options) { o.MaxThreads = task.AtMost(-2) }, "-2", "task.Unlimited"},
 	} {

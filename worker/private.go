@@ -14,19 +14,20 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
-	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 )
 
 // makePrivate makes a directory for one round that only the program's user can
-// enter.
+// enter, or takes the one that the slot has kept.
 func (r *round) makePrivate() error {
-	w := r.worker
-	r.mounted = w.mounts.Now()
-	name := fmt.Sprintf("%d.%d.", r.Task.ID, r.Task.Round)
-	var err error
-	if r.private, r.made, err = r.slot.spare.Take(filepath.Join(w.privateDir(), name)); err == nil {
+	w, dir := r.worker, &r.slot.dir
+	if dir.Clean() {
+		r.private, r.mounted = dir.Path(), r.slot.mounts
 		return nil
 	}
+	dir.Forget() // it is left to the process that has changed it while no round had it
+	r.mounted = w.mounts.Now()
+	name := fmt.Sprintf("slot.%d.", r.slot.index)
+	var err error
 	if home := w.privateDir(); home != "" {
 		r.private, err = os.MkdirTemp(home, name+"*")
 	} else {
@@ -41,7 +42,7 @@ func (r *round) makePrivate() error {
 		err = w.giveAway(r.private)
 	}
 	if err == nil {
-		r.made, err = workdir.Look(r.private)
+		err = dir.Hold(r.private)
 	}
 	if err != nil {
 		return fmt.Errorf("could not make the private directory of the round at worker '%s': %w", w.opts.Name, err)
@@ -60,26 +61,29 @@ func (w *Worker) giveAway(name string) error {
 
 // owner is the user that programs run as, and whether that is not the worker's own.
 func (w *Worker) owner() (uid, gid int, other bool) {
-	uid, gid = w.opts.container.Owner()
-	return uid, gid, uid != os.Geteuid() || gid != os.Getegid()
+	return w.opts.container.Owner()
 }
 
 // removePrivate removes the directory of the round, if there is one, and first what
-// the program has left mounted there. The slot keeps an empty one, under another name,
-// if nothing of the round can be left.
+// the program has left mounted there. The slot keeps an empty one if nothing of the
+// round can be left.
 func (r *round) removePrivate() {
 	if r.private == "" {
 		return
 	}
-	w := r.worker
+	w, dir := r.worker, &r.slot.dir
 	var err error
-	if w.mounts.Now() != r.mounted {
+	now := w.mounts.Now()
+	if now != r.mounted {
+		w.flush()
 		err = w.mounts.Free(r.private, r.mounted)
 	}
-	name := filepath.Join(w.privateDir(), fmt.Sprintf("spare.%d.", r.slot.index))
-	if err == nil && r.over && r.slot.spare.Keep(r.private, name, r.made) {
+	if err == nil && r.over && (r.alone || dir.Clean()) {
+		r.slot.mounts = now
 		return
 	}
+	dir.Forget()
+	w.flush() // it may take a while
 	if err == nil {
 		err = remove.Tree(r.private)
 	}

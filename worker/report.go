@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -42,7 +43,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 			if spooled {
 				r.worker.unspool(r.spoolName())
 			}
-			return r.reported(ctx, &commit, l.outcome.Err), next
+			return r.reported(ctx, &commit, &l.outcome), next
 		case ctx.Err() == nil && !cut && !errors.Is(err, task.ErrUnreachable):
 			cut = true
 			r.shorten(&commit, end, err)
@@ -105,14 +106,18 @@ func (r *round) shorten(commit *Commit, end *ending, err error) {
 }
 
 // reported logs what became of the report.
-func (r *round) reported(ctx context.Context, commit *Commit, refused error) bool {
+func (r *round) reported(ctx context.Context, commit *Commit, outcome *Outcome) bool {
 	id := r.Task.ID
-	if refused != nil {
-		r.log.Warn(fmt.Sprintf(refusalText(commit.Event), id), "error", refused)
+	if outcome.Err != nil {
+		r.log.Warn(fmt.Sprintf(refusalText(commit.Event), id), "error", outcome.Err)
 		return false
 	}
 	if r.log.Enabled(ctx, slog.LevelInfo) { // as in newRound
-		for _, edge := range commit.Edges() {
+		made := commit.Move
+		if outcome.Unsettled || outcome.Result == statemachine.Repeated { // then nobody says how far it went
+			made = commit.Unsettled()
+		}
+		for _, edge := range made.Edges() {
 			r.log.Info(fmt.Sprintf("moving task %d: %s -> %s", id, edge.From, edge.To))
 		}
 	}
@@ -143,18 +148,25 @@ func (r *round) commit(end *ending) (Commit, error) {
 	text, aside := end.errorText(r.Spec.FailOn)
 	o := statemachine.Occurrence{
 		Event: end.event, Actor: statemachine.Worker, Claim: r.Task.Current.Claim, Round: r.Task.Round,
-		Failed: text != "", Random: rand.Float64(), Retry: end.retry,
+		Failed: text != "", Random: rand.Float64(), Retry: end.retry, Settles: r.settles(),
 	}
 	if o.Failed {
 		o.Class = end.class
 	}
 	o.ExitCode, o.HasExit = end.result.exit()
-	move, err := statemachine.Decide(&r.Task, o, r.clock.now())
+	t := r.Task
+	if o.Settles {
+		t.EndBefore = r.Expiry // by the clock that decides
+	}
+	move, err := statemachine.Decide(&t, o, r.clock.now())
 	if err != nil {
 		return Commit{}, err
 	}
 	return r.recorded(move, end, text, aside), nil
 }
+
+// settles reports whether a success of this round is settled here and not by a server, which has more to do for a plan.
+func (r *round) settles() bool { return r.worker.opts.Settle == config.SettleByWorker && r.Plan == 0 }
 
 // recorded is a decided move with the record of the round, whose error is text.
 func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) Commit {

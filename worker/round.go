@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -21,7 +20,6 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -32,12 +30,12 @@ type round struct {
 	worker  *Worker
 	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
-	log     *slog.Logger
+	log     *slog.Logger // keeps lines of level info until the worker flushes them
 	journal journal
-	private string // its private directory, once made
-	made    workdir.Made
-	mounted *remove.Table // before it was made
+	private string        // its private directory, once made
+	mounted *remove.Table // before it was made or taken again
 	over    bool          // the program ended and nothing of it is left
+	alone   bool          // and it has left its private directory alone
 
 	streams atomic.Pointer[streams] // once there
 	said    atomic.Pointer[string]  // the result of a program
@@ -55,7 +53,11 @@ type round struct {
 }
 
 func (w *Worker) newRound(ctx context.Context, c *Claimed, clock redisClock, s *slot) *round {
-	log := w.log.With("task", c.Task.ID, "round", c.Task.Round)
+	log := w.turns
+	if s == nil {
+		log = w.log // it has no turn
+	}
+	log = log.With("task", c.Task.ID, "round", c.Task.Round)
 	if log.Enabled(ctx, slog.LevelInfo) { // the lines are not made for nothing
 		from, to := statemachine.ClaimMove()
 		log.Info(fmt.Sprintf("moving task %d: %s -> %s", c.Task.ID, from, to))
@@ -102,7 +104,7 @@ func (r *round) run(ctx context.Context) (result, error) {
 	if ctx.Err() != nil {
 		return notRun(), nil //nolint:nilerr // why it was stopped is judged later
 	}
-	r.journal.add(fmt.Sprintf("executing task %d: %s %s", r.Task.ID, r.Spec.Program, inputText(&r.Spec)))
+	r.journal.add("executing task " + strconv.FormatInt(r.Task.ID, 10) + ": " + r.Spec.Program + " " + inputText(&r.Spec))
 	if err := r.takeResults(ctx); err != nil {
 		return notRun(), err
 	}
@@ -162,6 +164,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	var runErr error
 	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
 	r.over = runErr == nil
+	r.alone = r.over && r.slot.dir.Untouched()
 	resErr := r.closeControl()
 	res.brought = r.said.Load()
 	var outErr, errErr error
@@ -170,10 +173,10 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	return res, errors.Join(runErr, outErr, errErr, resErr)
 }
 
-// pipes are what a program writes into.
-type pipes struct{ out, err *capture.Stream }
+// taken is what takes the two streams of a program.
+type taken struct{ out, err *capture.Stream }
 
-func (r *round) openStreams() (p pipes, err error) {
+func (r *round) openStreams() (p taken, err error) {
 	o := &r.worker.opts
 	p.out, err = capture.Open(capture.Options{Limit: o.OutputLimit, File: r.fileName(o.OutputFile), Stream: "stdout"})
 	if err != nil {
@@ -216,12 +219,12 @@ const longestVariable = 128<<10 - len("TDF_INPUT=") - 1
 const controlFile = ".tdf-control"
 
 // program says how the program in dir is run.
-func (r *round) program(dir string, s pipes) shim.Program {
+func (r *round) program(dir string, s taken) shim.Program {
 	w := r.worker
 	return shim.Program{
 		Dir: dir, Args: r.words(),
 		Env:     process.Environment(w.allow, w.environ, r.variables()),
-		Files:   [3]*os.File{nil, s.out.ForProgram(), s.err.ForProgram()},
+		Output:  [2]shim.Taker{s.out, s.err},
 		Grace:   w.opts.KillGrace,
 		StopNow: func() bool { return r.slot.hard.Load() || w.stoppedNow.Load() },
 	}
@@ -322,6 +325,7 @@ type journal struct {
 func (j *journal) add(text string) {
 	text = oneLine(text)
 	j.round.log.Info(text)
+	j.round.worker.flush()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, Line{At: j.round.clock.now(), Text: text})

@@ -259,13 +259,15 @@ func (r *round) spoolName() string {
 }
 
 // spoolCommit keeps a report on disk. It reports whether that worked; the report
-// is kept in memory as well.
+// is kept in memory as well. What comes from the disk, in another session, a server settles.
 func (w *Worker) spoolCommit(name string, o *Commit) bool {
 	if w.spool == nil {
 		return false
 	}
 	var data bytes.Buffer
-	err := gob.NewEncoder(&data).Encode(o) // not JSON: outputs are bytes
+	kept := *o
+	kept.Move = o.Unsettled()
+	err := gob.NewEncoder(&data).Encode(&kept) // not JSON: outputs are bytes
 	if err == nil {
 		err = w.spool.Put(name, data.Bytes())
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 )
@@ -18,7 +19,8 @@ import (
 type slot struct {
 	worker *Worker
 	index  int
-	spare  workdir.Spare // of the goroutine at work
+	dir    workdir.Dir   // the private directory, of the goroutine at work
+	mounts *remove.Table // what was mounted when that was last known to be clean
 
 	mu     sync.Mutex
 	shim   *shim.Slot
@@ -53,9 +55,13 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	r := w.newRound(ctx, a.claimed, a.clock, s)
 	s.begin(r, cancel, a.incarnation)
 	end := r.execute(ctx)
+	w.flush()
 	s.end()
 	w.pool.set(s, reporting)
 	success, next := r.report(w.reports, &end)
+	if next == nil || end.stuck != nil { // else the lines of the next round go along
+		w.flush()
+	}
 	if end.stuck != nil {
 		w.stick(s, r, end.stuck)
 		return nil
@@ -208,7 +214,7 @@ func (s *slot) known() *shim.Slot {
 func (s *slot) tell(sh *shim.Slot) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, until, _ := s.worker.lease.now()
+	until := s.worker.lease.end()
 	if until == s.told {
 		return nil
 	}
@@ -279,12 +285,12 @@ type pool struct {
 	queues map[*slot]string // of the task that the slot had last
 	free   []*slot
 	closed bool
-	// changed is closed, and replaced, at each change.
+	// changed is closed at the next change; nil while nobody waits for one.
 	changed chan struct{}
 }
 
 func newPool(slots []*slot) *pool {
-	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}, changed: make(chan struct{})}
+	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}}
 	for _, s := range slices.Backward(slots) { // slot 0 is handed out first
 		p.phases[s] = idle
 		p.free = append(p.free, s)
@@ -343,8 +349,10 @@ func (p *pool) set(s *slot, to phase) {
 
 func (p *pool) enter(s *slot, to phase) {
 	p.phases[s] = to
-	close(p.changed)
-	p.changed = make(chan struct{})
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
 }
 
 // count is how many slots are in one of the phases.
@@ -377,6 +385,9 @@ func (p *pool) byQueue() map[string]int {
 func (p *pool) change() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
 	return p.changed
 }
 

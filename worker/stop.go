@@ -205,6 +205,7 @@ func (s *slot) stopRound(r *round, cause error) {
 	}
 	if !r.stopping.Swap(true) {
 		r.log.Info(fmt.Sprintf("stopping task %d", r.Task.ID), "error", cause)
+		r.worker.flush()
 	}
 	s.cancel(cause)
 }

@@ -87,7 +87,7 @@ func (r *round) closeControl() error {
 	reader := r.control
 	r.control = nil // its round is over
 	r.mu.Unlock()
-	if reader == nil {
+	if reader == nil || r.alone { // the file is in the private directory
 		return nil
 	}
 	p, changed, err := reader.Poll()

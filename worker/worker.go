@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/base/gather"
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
@@ -25,6 +26,8 @@ import (
 type Worker struct {
 	opts     options
 	log      *slog.Logger
+	turns    *slog.Logger // keeps lines until flush
+	flush    func()
 	allow    []string
 	environ  []string
 	token    string // tells this Worker from others of this process
@@ -84,8 +87,9 @@ func assemble(opts options) (*Worker, error) {
 	}
 	opts.Handlers = opts.wrapped()
 	log := cmp.Or(opts.Logger, slog.Default()).With("worker", opts.Name)
+	turns, flush := gather.Log(log)
 	w := &Worker{
-		opts: opts, log: log, token: newToken(), disk: guard,
+		opts: opts, log: log, turns: turns, flush: flush, token: newToken(), disk: guard,
 		allow: append(process.DefaultAllow(), opts.Environment...),
 		// What configures TDF, passwords above all, is not for programs.
 		environ: slices.DeleteFunc(slices.Clone(opts.environ), func(entry string) bool {
@@ -197,7 +201,7 @@ func (w *Worker) live() error {
 		if err := s.discard(); err != nil {
 			w.log.Error("could not end the shim of a slot", "error", err, "slot", s.index)
 		}
-		if err := s.spare.Remove(); err != nil {
+		if err := s.dir.Remove(); err != nil {
 			w.log.Warn("could not remove the private directory of a slot", "error", err, "slot", s.index)
 		}
 	}

@@ -8,6 +8,7 @@
    Parts:       CRASH  programs die        PAUSE  leases run out under the living
                 HANDLE managers handle     LOSS   Redis goes back in time, once
                 TWO    a second server     LIVE   a standstill counts as a run
+                SETTLE workers settle what has succeeded, and a stop may be asked for
    Controls:    each takes one mechanism away; the table of README.md names them.  */
 
 #define NONE 9
@@ -23,6 +24,9 @@ byte accepted = 0;          /* reports accepted in this round */
 bit bad = 0;                /* the report says that the program failed */
 bit verdict = 0;            /* the task has ended as failed */
 byte done = 0;              /* times archived */
+#ifdef SETTLE
+bit asked = 0;              /* a stop was asked for */
+#endif
 bit epoch = 0;
 byte made = 0, who[8];
 bit when[8];
@@ -48,6 +52,7 @@ bit paid = 0;               /* it paid for a loss of Redis */
 bit reused = 0;             /* an id that was given out means another task now */
 bit crowded = 0;            /* two handlers are at work on it */
 bit unhandled = 0;          /* it was archived and nobody had handled it */
+bit overruled = 0;          /* a worker settled it although a stop was asked for */
 byte gone = 0;
 bit handledOnce = 0;
 
@@ -108,8 +113,25 @@ inline change() { rev++ }
 #define MINE (state == running && claim == c && round == r && CURRENT(c))
 #endif
 
+/* A worker settles a success if the task is as it was told at its claim. */
+#ifdef SETTLE
+#define TOLD t = rev; k = asked
+#ifdef NOTOLD
+#define SETTLES (!failed && !k)
+#else
+#define SETTLES (!failed && !k && rev == t)
+#endif
+inline settles() {
+  if :: asked -> overruled = 1 :: else fi;
+  change(); accepted++; bad = failed; state = ended; verdict = 0;
+  if :: bad -> misjudged = 1 :: else fi
+}
+#else
+#define TOLD skip
+#endif
+
 inline taken() {            /* the worker learns that round r is its own, under c */
-  c = made; r = round; runs[me] = 1;
+  c = made; r = round; runs[me] = 1; TOLD;
   if
   :: runs[1-me] && session[1-me] == session[me] -> overlap = 1
   :: else
@@ -125,8 +147,14 @@ inline taken() {            /* the worker learns that round r is its own, under 
 
 proctype Worker(byte me) {
   byte c, r; bit failed;
+#ifdef SETTLE
+  byte t; bit k;
+#endif
 again:
   c = 0; r = 0; failed = 0;
+#ifdef SETTLE
+  t = 0; k = 0;
+#endif
   do
   :: FINAL -> goto end
   :: atomic { (out[me] || !up[me] || session[me] != epoch) && (state != running || who[claim] != me || !CURRENT(claim)) ->
@@ -153,7 +181,7 @@ again:
 #ifdef NOREPEAT
   :: atomic { ANSWERS -> goto again }
 #else
-  :: atomic { ANSWERS && state == running && claim == c && up[me] && !out[me] -> r = round; runs[me] = 1;
+  :: atomic { ANSWERS && state == running && claim == c && up[me] && !out[me] -> r = round; runs[me] = 1; TOLD;
        if :: runs[1-me] && session[1-me] == session[me] -> overlap = 1 :: else fi; goto work }
   :: atomic { ANSWERS && !(state == running && claim == c && up[me] && !out[me]) -> goto again }
 #endif
@@ -171,7 +199,14 @@ report:
   if
   :: atomic { ANSWERS && MINE ->
        if :: claim != c || round != r || when[c] != epoch -> stale = 1 :: else fi;
+#ifdef SETTLE
+       if
+       :: SETTLES -> settles()
+       :: change(); accepted++; bad = failed; state = executed        /* or leaves that to a server */
+       fi;
+#else
        change(); accepted++; bad = failed; state = executed;
+#endif
        if :: accepted > 1 -> twice = 1 :: else fi;
        if :: skip :: goto report fi }                                 /* the answer is lost */
   :: atomic { ANSWERS && !MINE -> skip }                              /* done before, or no longer its own */
@@ -284,7 +319,9 @@ active proctype Time() {
 #else
 #define FREE (owner == NONE || owner == me || mout[owner])
 #endif
-#ifdef NOREV
+#if defined(HANDLE) && !defined(NOHOLDER)
+#define GRANTED (rev == g && owner == me)
+#elif defined(NOREV)
 #define GRANTED true
 #else
 #define GRANTED (rev == g)
@@ -299,10 +336,13 @@ again:
   :: atomic { state == absent && ANSWERS ->
        change(); id++; state = open;
        if :: id == gone -> reused = 1 :: else fi }
+#ifdef SETTLE
+  :: atomic { state == running && ANSWERS && !asked -> change(); asked = 1 }
+#endif
 #ifdef HANDLE
   :: atomic { mout[me] -> mout[me] = 0; if :: owner == me -> owner = NONE :: else fi }
   :: atomic { state == ended && ANSWERS && !mout[me] && FREE ->
-       if :: owner != me -> change(); owner = me :: else fi;
+       owner = me;                                                     /* the task is as it was */
        if
        :: g = rev; handles[me] = 1; if :: handles[1-me] -> crowded = 1 :: else fi
        :: silences < 2 -> silences++; goto again                      /* the answer is lost */
@@ -369,5 +409,6 @@ ltl judged     { [] !misjudged }
 ltl free       { [] !paid }
 ltl newids     { [] !reused }
 ltl onehandler { [] !crowded }
+ltl settled    { [] !overruled }
 ltl handled    { [] !unhandled }
 ltl ends       { <> [] (state == archived) }

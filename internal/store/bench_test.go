@@ -213,7 +213,7 @@ func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurren
 
 func benchmarkApply(b *testing.B, sp *storetest.Space, commits []tasks.Commit) {
 	b.Helper()
-	out, err := sp.Store.Apply(b.Context(), commits...)
+	out, err := storetest.Apply(b.Context(), sp.Store, commits...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -95,12 +95,12 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Requeue":     func(ctx context.Context, st *store.Store) error { return st.Requeue(ctx, 1, 1) },
 	"Results":     func(ctx context.Context, st *store.Store) error { _, err := st.Results(ctx, []int64{1}); return err },
 	"EndHandling": func(ctx context.Context, st *store.Store) error { return st.EndHandling(ctx, handlingOf("i")) },
-	"TakeHandling": func(ctx context.Context, st *store.Store) error {
-		_, err := st.TakeHandling(ctx, handlingOf("i"), statemachine.Succeeded, nil, []int64{1})
+	"Take": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Take(ctx, &tasks.TakeRequest{Instance: "i", Outcome: statemachine.Succeeded, Ask: []int64{1}})
 		return err
 	},
-	"Handled": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Handled(ctx, &fleet.HandlingWatch{}, time.Second, []int64{1})
+	"Heads": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Heads(ctx, tasks.Page{State: statemachine.Succeeded, Most: 1})
 		return err
 	},
 	"Asides":  func(ctx context.Context, st *store.Store) error { _, err := st.Asides(ctx); return err },
@@ -130,6 +130,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"RunList": func(ctx context.Context, st *store.Store) error {
 		_, err := st.RunList(ctx, "rules", conn.Subject{})
+		return err
+	},
+	"RunReading": func(ctx context.Context, st *store.Store) error {
+		_, err := st.RunReading(ctx, conn.ScriptArgs{Name: "rules"}, func(redis.Pipeliner) {})
 		return err
 	},
 	"RunOn": func(ctx context.Context, st *store.Store) error {

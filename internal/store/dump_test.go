@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // dump is everything a namespace holds, by key: type, content, and whether the
@@ -63,12 +65,8 @@ func content(t *testing.T, sp *storetest.Space, key string) string {
 			text += fmt.Sprintf(" %v=%.6f", z.Member, z.Score)
 		}
 		return text
-	case "stream": // the ids are moments
-		text := kind
-		for _, entry := range sp.Raw.XRange(ctx, key, "-", "+").Val() {
-			text += fmt.Sprintf(" %q", entry.Values)
-		}
-		return text
+	case "stream":
+		return kind + eventsText(t, sp, key)
 	default:
 		t.Fatalf("key %s is a %q", key, kind)
 		return ""
@@ -81,4 +79,25 @@ func sameDump(t *testing.T, want, got map[string]string, what string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: the namespace differs (- want, + got):\n%s", what, diff)
 	}
+}
+
+// eventsText is what befell each task in turn, whichever events share an entry. Streams of live output have other entries.
+func eventsText(t *testing.T, sp *storetest.Space, key string) (text string) {
+	t.Helper()
+	if key != sp.Key("events") {
+		for _, entry := range sp.Raw.XRange(t.Context(), key, "-", "+").Val() { // the ids are moments
+			text += fmt.Sprintf(" %q", entry.Values)
+		}
+		return text
+	}
+	events, err := sp.Store.Events(t.Context(), 0, 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(events, func(a, b task.Event) int { return stdcmp.Compare(a.ID, b.ID) })
+	for i := range events {
+		events[i].Seq = 0
+		text += fmt.Sprintf(" %+v", events[i])
+	}
+	return text
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -40,6 +41,72 @@ func TestEvents(t *testing.T) {
 	}
 	if none, err := sp.Store.Events(t.Context(), 0, 2); err != nil || len(none) != 0 {
 		t.Error("events that are not kept any more:", none, err)
+	}
+}
+
+// TestEventsShareEntries: what befell tasks alike in one call is one entry of the stream, and an event of each with a number of its
+// own. Events may be asked for from the middle of an entry on, and a task that moves twice does so in that order.
+func TestEventsShareEntries(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	ids := sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
+	sp.Claim(t, "w", 3)
+	if n := sp.Raw.XLen(t.Context(), sp.Key("events")).Val(); n != 2 {
+		t.Errorf("%d entries, want one of the opening and one of the claim", n)
+	}
+	got, err := sp.Store.Events(t.Context(), 2, 3)
+	if err != nil || len(got) != 3 {
+		t.Fatal(got, err)
+	}
+	for i, want := range []task.Event{
+		{Seq: 2, ID: ids[1], Event: statemachine.Create}, {Seq: 3, ID: ids[2], Event: statemachine.Create}, {Seq: 4, ID: ids[0], Event: statemachine.Claim},
+	} {
+		if e := got[i]; e.Seq != want.Seq || e.ID != want.ID || e.Event != want.Event || e.Round != 0 || e.Err != nil {
+			t.Errorf("event %d is %+v, want %+v", i, e, want)
+		}
+	}
+	if oldest, newest, err := sp.Store.EventSpan(t.Context()); oldest != 1 || newest != 6 || err != nil {
+		t.Errorf("from %d to %d, %v, want 1 to 6", oldest, newest, err)
+	}
+}
+
+// TestEventsOfTwoMoves: the second move of a task in a call has the higher number, also where others share the entry of the first.
+func TestEventsOfTwoMoves(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	ids := sp.Open(t, storetest.Spec(), storetest.Spec())
+	var commits []tasks.Commit
+	decide := func(seen *tasks.TaskHeader, event statemachine.Event) {
+		t.Helper()
+		m, err := statemachine.Decide(&seen.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Manager}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commits = append(commits, tasks.Commit{Move: m, Writer: "m", Bucket: seen.Bucket})
+		seen.State, seen.Rev = m.To, seen.Rev+1
+	}
+	one, two := sp.Task(t, ids[0]), sp.Task(t, ids[1])
+	decide(one, statemachine.Hold)
+	decide(one, statemachine.Unblock)
+	decide(two, statemachine.Hold)
+	decide(two, statemachine.Unblock)
+	decide(one, statemachine.Hold)
+	if _, err := sp.Store.Apply(t.Context(), commits...); err != nil {
+		t.Fatal(err)
+	}
+	events, err := sp.Store.Events(t.Context(), 3, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := map[int64][]statemachine.Event{}
+	for i := range events {
+		steps[events[i].ID] = append(steps[events[i].ID], events[i].Event)
+	}
+	want := map[int64][]statemachine.Event{
+		ids[0]: {statemachine.Hold, statemachine.Unblock, statemachine.Hold}, ids[1]: {statemachine.Hold, statemachine.Unblock},
+	}
+	if !maps.EqualFunc(steps, want, slices.Equal) {
+		t.Errorf("the steps are told as %v, want %v", steps, want)
 	}
 }
 

@@ -33,6 +33,7 @@ func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 		"buckets":          exerciseBuckets,
 		"life of a task":   exerciseLife,
 		"illegal move":     exerciseIllegalMove,
+		"success":          exerciseSuccess,
 		"stale report":     exerciseStaleReport,
 		"repeated report":  exerciseRepeatedReport,
 		"batch of moves":   exerciseBatch,
@@ -91,7 +92,7 @@ func decided(
 
 func applyAll(t *testing.T, sp *storetest.Space, orders ...tasks.Commit) []tasks.Outcome {
 	t.Helper()
-	out, err := sp.Store.Apply(t.Context(), orders...)
+	out, err := storetest.Apply(t.Context(), sp.Store, orders...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -17,8 +18,8 @@ func isHandlingLost(err error) bool { return errors.Is(err, conn.ErrHandlingLost
 // take asks for tasks 1 to 3.
 func take(t *testing.T, sp *storetest.Space, instance string) map[int64]int64 {
 	t.Helper()
-	granted, _ := takeCall(instance, []int64{1, 2, 3}, nil)(t, sp.Store).must(t).(map[int64]int64)
-	return granted
+	answer, _ := takeCall(instance, []int64{1, 2, 3}, nil)(t, sp.Store).must(t).(taken)
+	return answer.Granted
 }
 
 // others is what the manager j sees of others, by a clock of its own.
@@ -54,14 +55,13 @@ func TestHandling(t *testing.T) {
 	if got := take(t, sp, "j"); len(got) != 0 {
 		t.Errorf("granted %v beside a living manager", got)
 	}
-	o, archivist := watching(), watching()
+	o := watching()
 	o.keep(t, sp, 0)
-	archivist.isHandled(t, sp, true)
+	isHandled(t, sp, before)
 	sp.SetClock(t, noon.Add(5*second))
 	keepCall("i")(t, sp.Store).must(t)
 	o.keep(t, sp, 15*time.Second) // i has renewed its lease just before it is over, and is watched from now on
-	archivist.own = o.own
-	archivist.isHandled(t, sp, true)
+	isHandled(t, sp, before)
 	o.keep(t, sp, 14*time.Second)
 	if got := take(t, sp, "j"); len(got) != 0 {
 		t.Errorf("granted %v before the lease is over", got)
@@ -69,34 +69,103 @@ func TestHandling(t *testing.T) {
 	if next := o.Next(5 * time.Second); next != time.Second {
 		t.Errorf("looks again in %v, want when the lease is over", next)
 	}
-	archivist.own = archivist.own.Add(15 * time.Second)
-	archivist.isHandled(t, sp, false)
 	o.keep(t, sp, time.Second)
-	late := clerkCall(statemachine.Manager, statemachine.Archive)(t, sp.Store)
-	if got := take(t, sp, "j"); !maps.Equal(got, map[int64]int64{1: before.Rev + 1}) {
-		t.Errorf("granted %v, want task 1 with revision %d", got, before.Rev+1)
+	late := archiveCall("i", tasks.TakeRequest{Ask: []int64{1}}, 1)(t, sp.Store)
+	if got := take(t, sp, "j"); !maps.Equal(got, map[int64]int64{1: before.Rev}) {
+		t.Errorf("granted %v, want task 1 with revision %d, which a grant leaves as it is", got, before.Rev)
 	}
-	if _, err := late(); !errors.Is(err, statemachine.ErrConflict) {
-		t.Errorf("the former holder archives: %v, want a conflict", err)
+	if got, _ := late.must(t).(taken); !got.Lost {
+		t.Errorf("the former holder archives and takes: %+v, want that its lease is lost", got)
 	}
 	if _, err := keepCall("i")(t, sp.Store)(); !isHandlingLost(err) {
 		t.Errorf("the former holder renews: %v", err)
 	}
-	if _, err := sp.Store.TakeHandling(t.Context(), handlingOf("i"), statemachine.Succeeded, nil, []int64{1}); !isHandlingLost(err) {
-		t.Errorf("the former holder takes: %v", err)
+	isHandled(t, sp, before)
+	archiveCall("j", tasks.TakeRequest{}, 1)(t, sp.Store).must(t)
+	if got := sp.Task(t, 1); got.State != statemachine.Archived || got.Rev != before.Rev+1 {
+		t.Errorf("the holder has not archived the task: %s, revision %d", got.State, got.Rev)
 	}
-	clerkCall(statemachine.Manager, statemachine.Archive)(t, sp.Store).must(t)
 	if got := take(t, sp, "j"); len(got) != 0 {
 		t.Errorf("granted %v in the archive", got)
 	}
 }
 
-// isHandled looks as a manager without handlers does.
-func (o *others) isHandled(t *testing.T, sp *storetest.Space, want bool) {
+// isHandled checks that task 1 is archived neither by a manager without a lease nor by one that does not have it, however right
+// state and revision are.
+func isHandled(t *testing.T, sp *storetest.Space, before *tasks.TaskHeader) {
 	t.Helper()
-	got, err := sp.Store.Handled(t.Context(), &o.HandlingWatch, 15*time.Second, []int64{1, 2})
-	if err != nil || got[1] != want || got[2] {
-		t.Errorf("handled: %v, %v, want task 1: %v", got, err, want)
+	beginHandlingCall("k")(t, sp.Store).must(t)
+	for instance, want := range map[string]error{"": conn.ErrHandled, "k": statemachine.ErrConflict} {
+		reply, err := sp.Store.Take(t.Context(), &tasks.TakeRequest{Instance: instance, Archive: []statemachine.Move{archiving(t, before)}})
+		if err != nil || !errors.Is(reply.Archived[0].Err, want) || !errors.Is(reply.Archived[0].Err, statemachine.ErrConflict) {
+			t.Errorf("%q archives what another manager handles: %+v, %v", instance, reply.Archived, err)
+		}
+	}
+	if err := sp.Store.EndHandling(t.Context(), handlingOf("k")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHeldButGone: a lease is no right to a task whose entry is not there any more, or is another's.
+func TestHeldButGone(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*testing.T, *storetest.Space){
+		"deleted": func(t *testing.T, sp *storetest.Space) { t.Helper(); sp.Raw.HDel(t.Context(), sp.Key("handling"), "1") },
+		"another's": func(t *testing.T, sp *storetest.Space) {
+			t.Helper()
+			sp.Raw.HSet(t.Context(), sp.Key("handling"), "1", "j")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			handled(t, sp)
+			archive := archiveCall("i", tasks.TakeRequest{}, 1)(t, sp.Store)
+			lose(t, sp)
+			if got, _ := archive.must(t).(taken); got.Lost || len(got.Refused) != 1 {
+				t.Errorf("archived: %+v", got)
+			}
+			checkState(t, sp, 1, statemachine.Succeeded)
+		})
+	}
+}
+
+// TestArchiveFence: whoever holds a task archives it only as he has read it, once.
+func TestArchiveFence(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	handled(t, sp)
+	task := sp.Task(t, 1)
+	for name, change := range map[string]func(*statemachine.Move){
+		"round":    func(m *statemachine.Move) { m.Round++ },
+		"revision": func(m *statemachine.Move) { m.Rev++ },
+		"state":    func(m *statemachine.Move) { m.From = statemachine.Failed },
+	} {
+		takeCall("i", []int64{1}, nil)(t, sp.Store).must(t) // each attempt gives it back
+		m := archiving(t, task)
+		change(&m)
+		reply, err := sp.Store.Take(t.Context(), &tasks.TakeRequest{Instance: "i", Archive: []statemachine.Move{m}})
+		if err != nil || !errors.Is(reply.Archived[0].Err, statemachine.ErrConflict) {
+			t.Errorf("another %s: %+v, %v", name, reply.Archived, err)
+		}
+		if sp.Raw.HExists(t.Context(), sp.Key("handling"), "1").Val() {
+			t.Errorf("another %s: the task is still held", name)
+		}
+	}
+	checkState(t, sp, 1, statemachine.Succeeded)
+	takeCall("i", []int64{1}, nil)(t, sp.Store).must(t)
+	for _, want := range []statemachine.Result{statemachine.Moved, statemachine.Repeated} {
+		reply, err := sp.Store.Take(t.Context(), &tasks.TakeRequest{Instance: "i", Archive: []statemachine.Move{archiving(t, task)}})
+		if err != nil || reply.Archived[0].Result != want {
+			t.Errorf("%+v, %v; want %v", reply.Archived, err, want)
+		}
+	}
+	checkState(t, sp, 1, statemachine.Archived)
+	if _, err := sp.Store.Take(t.Context(), &tasks.TakeRequest{Archive: []statemachine.Move{{ID: 1, To: statemachine.Open}}}); err == nil {
+		t.Error("a move that does not archive is taken")
+	}
+	if _, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: archiving(t, task)}); err == nil {
+		t.Error("a task is archived without a look at who has it")
 	}
 }
 
@@ -117,7 +186,7 @@ func TestHandlingClockSteps(t *testing.T) {
 			if got := take(t, sp, "j"); len(got) != 0 {
 				t.Errorf("granted %v after a step of %s s beside a living manager", got, step.Text())
 			}
-			o.isHandled(t, sp, true)
+			isHandled(t, sp, sp.Task(t, 1))
 			sp.StepClock(t, noon.Add(step+10*second))
 			keepCall("i", 1)(t, sp.Store).must(t)
 		}
@@ -196,7 +265,7 @@ func TestHandlingLeavesNothing(t *testing.T) {
 func TestHandlingLimit(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	_, err := sp.Store.TakeHandling(t.Context(), fleet.Handling{Instance: "i", Lease: time.Second}, statemachine.Succeeded, nil, make([]int64, 1001))
+	_, err := sp.Store.Take(t.Context(), &tasks.TakeRequest{Instance: "i", Outcome: statemachine.Succeeded, Ask: make([]int64, 1001)})
 	if err == nil || isHandlingLost(err) {
 		t.Errorf("1001 tasks in one call: %v", err)
 	}

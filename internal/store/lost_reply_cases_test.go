@@ -23,7 +23,7 @@ var scriptLosses = map[string]map[string]loss{
 		"one":  {call: openCall(1)},
 		"many": {prepare: opened(2), call: openCall(20)},
 	},
-	"claim": {
+	"turn": {
 		"one of several": {prepare: opened(3), call: claimCall(1)},
 		"all":            {prepare: opened(3), call: claimCall(9)},
 		"none":           {call: claimCall(1)},
@@ -31,6 +31,8 @@ var scriptLosses = map[string]map[string]loss{
 	},
 	"move": {
 		"report":       {prepare: claimed, call: workerCall(statemachine.Report)},
+		"success":      {prepare: claimed, call: successCall(0)},
+		"late success": {prepare: claimed, call: successCall(30 * second)},
 		"stop overdue": {prepare: claimed, call: workerCall(statemachine.StopOverdue)},
 		"hand back":    {prepare: claimed, call: workerCall(statemachine.HandBack)},
 		"terminate":    {prepare: claimed, call: workerCall(statemachine.Terminate)},
@@ -40,7 +42,6 @@ var scriptLosses = map[string]map[string]loss{
 		"deadline":     {prepare: overdue, call: clerkCall(statemachine.Server, statemachine.Deadline)},
 		"hold":         {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Hold)},
 		"cancel":       {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Cancel)},
-		"archive":      {prepare: succeeded, call: clerkCall(statemachine.Manager, statemachine.Archive)},
 	},
 	"note":  {"lines": {prepare: claimed, call: noteCall}},
 	"index": {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
@@ -187,6 +188,23 @@ func workerCall(event statemachine.Event) func(*testing.T, *store.Store) step {
 	return clerkCall(statemachine.Worker, event)
 }
 
+// successCall settles the success of task 1 in the name of its worker, so long after that was decided.
+func successCall(late statemachine.Duration) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		seen, err := st.Task(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := seen.Current.Running
+		order := success(t, &tasks.Claimed{Task: seen.Task, Bucket: seen.Bucket, Expiry: seen.EndBefore}, at)
+		if late > 0 {
+			order.Until = at.Add(-late)
+		}
+		return applyStep(t, st, order)
+	}
+}
+
 // clerkCall decides about task 1 and makes the move.
 func clerkCall(actor statemachine.Actor, event statemachine.Event) func(*testing.T, *store.Store) step {
 	return clerkCallOn(actor, event, 1)
@@ -210,12 +228,17 @@ func clerkCallOn(actor statemachine.Actor, event statemachine.Event, id int64) f
 			Move: m, Writer: "x", Bucket: task.Bucket, Lines: []tasks.Line{{At: noon, Text: "line"}},
 			Fields: []string{statemachine.RoundField(task.Round, "output"), "out"},
 		}
-		return done(func() error {
-			out, err := st.Apply(t.Context(), order)
-			if err != nil {
-				return err
-			}
-			return out[0].Err
-		})
+		return applyStep(t, st, order)
 	}
+}
+
+func applyStep(t *testing.T, st *store.Store, order tasks.Commit) step {
+	t.Helper()
+	return done(func() error {
+		out, err := storetest.Apply(t.Context(), st, order)
+		if err != nil {
+			return err
+		}
+		return out[0].Err
+	})
 }

@@ -15,7 +15,7 @@ import (
 // limitLosses are the scenarios of queues, nodes, limits and stops; they join
 // scriptLosses.
 var limitLosses = map[string]map[string]loss{
-	"claim": {
+	"turn": {
 		"fleet full":      {prepare: queued("threads", "1"), call: limitedCall(9)},
 		"node full":       {prepare: queued("maxthreads", "1"), call: limitedCall(9)},
 		"resource taken":  {prepare: queued("", ""), call: limitedCall(9)},

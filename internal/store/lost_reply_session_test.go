@@ -33,7 +33,7 @@ var sessionLosses = map[string]map[string]loss{
 		// That it was there is only logged.
 		"holds nothing": {prepare: silentWithout, call: lostCall, hint: true},
 	},
-	"claim": {"under a session": {prepare: openedAndBegun, call: sessionClaimCall}},
+	"turn": {"under a session": {prepare: openedAndBegun, call: sessionClaimCall}},
 	"move": {
 		"report under a session": {prepare: sessionClaimed, call: workerCall(statemachine.Report)},
 		"drop":                   {prepare: sessionClaimed, call: dropCall},

@@ -155,6 +155,7 @@ func (w *twins) worker(rt *rapid.T) {
 		Event: rapid.SampledFrom([]statemachine.Event{
 			statemachine.Report, statemachine.StopOverdue, statemachine.HandBack, statemachine.Terminate,
 		}).Draw(rt, "event"),
+		Settles: rapid.Bool().Draw(rt, "settles"),
 	}
 	var fields []string
 	if o.Event == statemachine.Report {

@@ -111,7 +111,7 @@ func (w *twins) ids() []int64 {
 
 // apply carries commits out on both sides and compares what became of them.
 func (w *twins) apply(rt *rapid.T, commits ...tasks.Commit) {
-	out, err := w.send(commits)
+	out, err := storetest.Apply(w.t.Context(), w.sp.Store, commits...)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -121,39 +121,28 @@ func (w *twins) apply(rt *rapid.T, commits ...tasks.Commit) {
 			rt.Fatalf("%s of task %d from %s: redis says %v, %v, the model %v, %v",
 				o.Event, o.ID, o.From, out[i].Result, out[i].Err, want, wantErr)
 		}
+		if short := want == statemachine.Moved && o.Settles() && w.tasks[o.ID].State == statemachine.Executed; out[i].Unsettled != short {
+			rt.Fatalf("%s of task %d: redis says unsettled %v, the model %v", o.Event, o.ID, out[i].Unsettled, short)
+		}
 	}
 	w.commits = append(w.commits, commits...)
-}
-
-// send makes moves of one call, if none of them asks for a stop.
-func (w *twins) send(commits []tasks.Commit) ([]tasks.Outcome, error) {
-	asks := func(o tasks.Commit) bool { return o.AskStop }
-	if !slices.ContainsFunc(commits, asks) {
-		return w.sp.Store.Apply(w.t.Context(), commits...)
-	}
-	var all []tasks.Outcome
-	for _, o := range commits {
-		call := w.sp.Store.Apply
-		if asks(o) {
-			call = w.sp.Store.AskStop
-		}
-		out, err := call(w.t.Context(), o)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, out...)
-	}
-	return all, nil
 }
 
 // model makes the move on the model alone.
 func (w *twins) model(m statemachine.Move) (statemachine.Result, error) {
 	task := w.tasks[m.ID]
+	plain := m.Unsettled()
+	if s := w.sessions[task.worker]; task.incarnation > 0 && !s.holds(task.incarnation) {
+		m = plain
+	}
 	after, result, err := statemachine.Apply(task.Task, m, w.now)
 	if result != statemachine.Moved {
 		return result, err
 	}
 	task.Task = after
+	if after.State == plain.To {
+		m = plain
+	}
 	for _, field := range m.Stamps() {
 		task.stamps[field] = w.now
 	}

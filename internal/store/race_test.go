@@ -123,7 +123,7 @@ func must(t *testing.T, sp *storetest.Space, id int64, actor statemachine.Actor,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil || out[0].Err != nil {
+	if out, err := storetest.Apply(t.Context(), sp.Store, tasks.Commit{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil || out[0].Err != nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
 }
@@ -144,12 +144,8 @@ func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *tasks.Tas
 		}
 	}
 	m := c.decision(t, before)
-	send := sp.Store.Apply
-	if m.AskStop {
-		send = sp.Store.AskStop
-	}
 	return func() (bool, bool) {
-		out, err := send(t.Context(), tasks.Commit{Move: m, Writer: c.name, Bucket: before.Bucket})
+		out, err := storetest.Apply(t.Context(), sp.Store, tasks.Commit{Move: m, Writer: c.name, Bucket: before.Bucket})
 		if err != nil {
 			t.Error(err)
 			return false, false

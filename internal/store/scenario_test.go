@@ -92,11 +92,7 @@ func (w *redisWorld) Read(id int64) (statemachine.Task, error) {
 // Move implements scenario.World.
 func (w *redisWorld) Move(m statemachine.Move) (statemachine.Result, error) {
 	o := tasks.Commit{Move: m, Writer: string(m.Actor), Fields: resultFields(&m)}
-	send := w.sp.Store.Apply
-	if m.AskStop {
-		send = w.sp.Store.AskStop
-	}
-	out, err := send(w.t.Context(), o)
+	out, err := storetest.Apply(w.t.Context(), w.sp.Store, o)
 	if err != nil {
 		return statemachine.Refused, err
 	}

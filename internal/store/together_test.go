@@ -51,7 +51,7 @@ func TestTwoMovesOfATaskInACall(t *testing.T) {
 		commits = append(commits, tasks.Commit{Move: m, Writer: "m", Bucket: seen.Bucket})
 		seen.State, seen.Rev = m.To, seen.Rev+1
 	}
-	outcomes, err := sp.Store.Apply(t.Context(), commits...)
+	outcomes, err := storetest.Apply(t.Context(), sp.Store, commits...)
 	if err != nil || outcomes[0].Err != nil || outcomes[1].Err != nil {
 		t.Fatalf("%+v, error %v", outcomes, err)
 	}
@@ -159,7 +159,7 @@ func (l *batchLife) moveAll(t *testing.T, from statemachine.State, actor statema
 func (l *batchLife) applyEach(t *testing.T, commits []tasks.Commit) {
 	t.Helper()
 	for part := range slices.Chunk(commits, l.size) {
-		outcomes, err := l.Store.Apply(t.Context(), part...)
+		outcomes, err := storetest.Apply(t.Context(), l.Store, part...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,6 +190,16 @@ func (l *batchLife) state(t *testing.T) (lines []string) {
 	return lines
 }
 
+// events are those of all tasks, whether or not they share entries.
+func (l *batchLife) events(t *testing.T) []task.Event {
+	t.Helper()
+	all, err := l.Store.Events(t.Context(), 0, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func (l *batchLife) content(t *testing.T, key string) (lines []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -210,8 +220,8 @@ func (l *batchLife) content(t *testing.T, key string) (lines []string) {
 	case "list":
 		lines = l.Raw.LRange(ctx, key, 0, -1).Val()
 	case "stream":
-		for _, m := range l.Raw.XRange(ctx, key, "-", "+").Val() {
-			lines = append(lines, m.ID+" "+fmt.Sprint(m.Values))
+		for _, e := range l.events(t) {
+			lines = append(lines, fmt.Sprint(e))
 		}
 	default:
 		lines = []string{kind + " " + l.Raw.Get(ctx, key).Val()}

@@ -150,7 +150,7 @@ func spoil(t *testing.T, sp *storetest.Space, key string) {
 func TestWrongTypeOfMeta(t *testing.T) {
 	t.Parallel()
 	for script, l := range map[string]loss{
-		"open": scriptLosses["open"]["one"], "watermark": scriptLosses["watermark"]["moved"], "claim": {
+		"open": scriptLosses["open"]["one"], "watermark": scriptLosses["watermark"]["moved"], "turn": {
 			prepare: opened(1), call: claimCall(1),
 		},
 	} {

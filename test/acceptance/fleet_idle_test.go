@@ -49,7 +49,7 @@ func TestLongIdleFleet(t *testing.T) {
 		t.Errorf("an idle worker sends %.2f commands a second, want at most 1 and more than none", each)
 	}
 	id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "idle", "class", "idle") }))[0]
-	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == sm.Executed }, "the task is not executed")
+	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == sm.Succeeded }, "the task is not executed")
 	stamps := storetest.Stamps(sp.Task(t, id), 0)
 	within(t, "from opening to the claim", stamps["open"], stamps["running"], sm.Second)
 	wait.Never(t, time.Second, func() bool { return runs.Load() > 1 }, "the task ran twice")

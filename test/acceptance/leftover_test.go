@@ -76,7 +76,10 @@ func (w *world) privates(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(filepath.Base(name), "spare.") })
+	return slices.DeleteFunc(all, func(name string) bool {
+		entries, err := os.ReadDir(name)
+		return err == nil && len(entries) == 0
+	})
 }
 
 // zombie reports whether a process is dead but not yet reaped.

@@ -55,9 +55,9 @@ var (
 		{"settling the last", "move", "settle", stepE, 1, ""},
 	}
 	pointsOfWorking = []point{
-		{"claim", "claim", "", none, 1, ""},
+		{"claim", "turn", "", none, 1, ""},
 		{"reading arguments", "results", "", none, 1, ""},
-		{"report", "move", "report", stepB, 1, "B:A"},
+		{"report", "turn", "report", stepB, 1, "B:A"},
 	}
 )
 

@@ -12,7 +12,7 @@ import (
 // second of the start of the next one.
 func TestServerRestarted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, "settle=server")
 	server, _, _ := w.all(t)
 	spec := w.script(t, "p", "echo done")
 	w.archived(t, w.open(t, spec)[0], sm.Succeeded)
@@ -30,11 +30,30 @@ func TestServerRestarted(t *testing.T) {
 	within(t, "from the start of the server to the last task settled", began, last, sm.Second)
 }
 
+// A success needs no server: its worker settles it, and a manager archives it. A failure waits for one.
+func TestSuccessNeedsNoServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server, _, _ := w.all(t)
+	good, bad := w.script(t, "good", "echo done"), w.script(t, "bad", "exit 3")
+	w.archived(t, w.open(t, good)[0], sm.Succeeded) // it is fetched, which its task is told
+	w.kill(t, server)
+	fails := w.open(t, bad)[0]
+	for _, id := range w.open(t, times(20, good)...) {
+		w.archived(t, id, sm.Succeeded)
+	}
+	if got := w.await(t, fails, sm.Executed); got.State != sm.Executed {
+		t.Errorf("without a server the failure is %s", got.State)
+	}
+	w.server(t)
+	w.archived(t, fails, sm.Failed)
+}
+
 // One of two servers is killed while tasks come in: the other one settles them as
 // if nothing had happened.
 func TestOneOfTwoServersKilled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, "settle=server")
 	first, _, _ := w.all(t)
 	w.launch(t, "server-2", "tdf-server", "server-2", w.cfg)
 	spec := w.script(t, "p", "sleep 0.02")

@@ -71,7 +71,7 @@ func (tr *trial) awaitAfter(t *testing.T, m *member, c class) {
 	case worker:
 		tr.watch.await(c, tr.watch.freed(t.Context(), m.name))
 	case server:
-		tr.watch.await(c, settledMore())
+		tr.watch.await(c, servedMore())
 	case manager:
 		tr.watch.await(c, archivedMore())
 	}

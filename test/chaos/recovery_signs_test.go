@@ -26,7 +26,29 @@ func more(count func(map[statemachine.State]int64) int64) sign {
 	}
 }
 
-// settledMore is a sign that servers settle tasks: one more has ended.
+// servedMore is a sign that servers work: one of them has moved one more task.
+func servedMore() sign {
+	next := int64(0)
+	return func(ctx context.Context, s *store.Store) (bool, error) {
+		_, newest, err := s.EventSpan(ctx)
+		if err != nil {
+			return false, err
+		}
+		if next == 0 || newest < next-1 { // at first, and where Redis has lost some
+			next = newest + 1
+		}
+		events, err := s.Events(ctx, next, 1000)
+		for i := range events {
+			next = events[i].Seq + 1
+			if events[i].Actor == statemachine.Server {
+				return true, nil
+			}
+		}
+		return false, err
+	}
+}
+
+// settledMore is a sign that the site works: one more task has ended.
 func settledMore() sign {
 	return more(func(counts map[statemachine.State]int64) int64 {
 		n := counts[statemachine.Archived]

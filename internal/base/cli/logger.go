@@ -10,6 +10,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
+
+	"github.com/tdf-go/tdf/internal/base/gather"
 )
 
 // Formats of the log.
@@ -28,14 +30,34 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
+	out := gather.New(w)
+	now, later := io.Writer(out), out.Keeper()
 	switch {
 	case format == FormatConsole, format == FormatAuto && IsTerminal(w):
-		w = console(w)
+		now, later = console(now, IsTerminal(w)), console(later, IsTerminal(w))
 	case format == FormatJSON, format == FormatAuto:
 	default:
 		return nil, Usagef("unknown --log-format %q; write auto, console or json", format)
 	}
-	return slog.New(untimed{zerolog.NewSlogHandler(zerolog.New(w).Level(lowest).Hook(zerolog.HookFunc(stamp)))}), nil
+	to := func(w io.Writer) untimed {
+		return untimed{zerolog.NewSlogHandler(zerolog.New(w).Level(lowest).Hook(zerolog.HookFunc(stamp)))}
+	}
+	return slog.New(handler{to(now), to(byLevel{now, later}), out.Flush}), nil
+}
+
+// byLevel writes lines of level info later than others.
+type byLevel struct {
+	io.Writer
+
+	later io.Writer
+}
+
+// WriteLevel chooses.
+func (w byLevel) WriteLevel(level zerolog.Level, line []byte) (int, error) {
+	if level == zerolog.InfoLevel {
+		return w.later.Write(line)
+	}
+	return w.Write(line)
 }
 
 func parseLevel(name string) (zerolog.Level, error) {
@@ -76,12 +98,35 @@ func (u untimed) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup keeps the wrapper.
 func (u untimed) WithGroup(name string) slog.Handler { return untimed{u.Handler.WithGroup(name)} }
 
+// handler writes lines at once; see [gather.Log].
+type handler struct {
+	untimed
+
+	gathering untimed
+	flush     func()
+}
+
+// WithAttrs adds to both.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.untimed, h.gathering = untimed{h.Handler.WithAttrs(attrs)}, untimed{h.gathering.Handler.WithAttrs(attrs)}
+	return h
+}
+
+// WithGroup adds to both.
+func (h handler) WithGroup(name string) slog.Handler {
+	h.untimed, h.gathering = untimed{h.Handler.WithGroup(name)}, untimed{h.gathering.Handler.WithGroup(name)}
+	return h
+}
+
+// Gather returns the handler that keeps lines.
+func (h handler) Gather() (slog.Handler, func()) { return h.gathering, h.flush }
+
 // console returns a writer of lines for people, in local time.
-func console(w io.Writer) io.Writer {
+func console(w io.Writer, terminal bool) io.Writer {
 	name := func(v any) string { return safeValue(v) + "=" }
 	return zerolog.ConsoleWriter{
 		Out:     w,
-		NoColor: os.Getenv("NO_COLOR") != "" || !IsTerminal(w),
+		NoColor: os.Getenv("NO_COLOR") != "" || !terminal,
 		FormatTimestamp: func(v any) string {
 			t, err := time.Parse(stampFormat, fmt.Sprint(v))
 			if err != nil {

@@ -191,6 +191,7 @@ func lifeKeys(w *Worker) []key {
 		{"on_redis_loss", StopOnLoss, word(&w.OnRedisLoss, StopOnLoss, FinishOnLoss), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so. `finish` is for hosts that reach Redis directly, since a proxy, tunnel or firewall that refuses looks like a Redis that is gone. A worker that is cut off in any other way always stops them."},
 		{"spool_dir", "", textOrNone(&w.SpoolDir), "Where results wait that could not be delivered yet; empty for `.tdf/spool` in `program_dir`."},
 		{"disk_reserve", "64MiB", size(&w.DiskReserve, 0, tib), "Free space of `program_dir`, `temp_dir` and `spool_dir` below which nothing is claimed; 0 for none."},
+		{"settle", SettleByWorker, word(&w.Settle, SettleByWorker, SettleByServer), "Who settles a task that has succeeded: `worker` in the move that reports it, so that no server is needed for it, or `server` afterwards. What fails, comes too late, was cancelled or belongs to a plan is settled by a server in any case."},
 		{"keep_rounds", "10", orNone(integer(&w.KeepRounds, 0, 1_000_000), "0"), "Number of rounds whose output a task keeps, half of them the first and half the last. 0 means `unlimited` too."},
 	}
 }

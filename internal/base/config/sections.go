@@ -162,7 +162,8 @@ type Worker struct {
 
 	OutputFile, ErrorFile string
 	OutputLimit           int64
-	KeepRounds            int // 0 for all
+	KeepRounds            int    // 0 for all
+	Settle                string // SettleByWorker or SettleByServer
 
 	SleepAfterSuccess, SleepAfterFailure time.Duration
 	SleepInitial                         time.Duration
@@ -199,6 +200,12 @@ type Worker struct {
 const (
 	StopOnLoss   = "stop"
 	FinishOnLoss = "finish"
+)
+
+// The values of [worker] settle.
+const (
+	SettleByWorker = "worker"
+	SettleByServer = "server"
 )
 
 // Manager holds the section [manager].

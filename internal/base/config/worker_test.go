@@ -47,6 +47,7 @@ func TestWorkerKeys(t *testing.T) {
 		{"pids_max=100", func(w *Worker) any { return w.PidsMax }, 100},
 		{"disk_reserve=0", func(w *Worker) any { return w.DiskReserve }, int64(0)},
 		{"disk_reserve=2GiB", func(w *Worker) any { return w.DiskReserve }, int64(2 << 30)},
+		{"settle=server", func(w *Worker) any { return w.Settle }, "server"},
 		{"keep_rounds=0", func(w *Worker) any { return w.KeepRounds }, 0},
 		{"spool_dir=/var/spool/tdf", func(w *Worker) any { return w.SpoolDir }, "/var/spool/tdf"},
 		{"ssh_options=-i /etc/tdf/key", func(w *Worker) any { return w.SSHOptions }, "-i /etc/tdf/key"},
@@ -118,6 +119,8 @@ func TestRefusedWorkerKeys(t *testing.T) {
 		{"disk_reserve=10%", "not a size"},
 		{"disk_reserve=2TiB", "out of range"},
 		{"keep_rounds=-1", "out of range"},
+		{"settle=manager", "not one of the known words"},
+		{"settle=", "empty"},
 		{"spool_dir=a\x01b", "control character"},
 		{`ssh_options=-o "ProxyCommand x"`, "a quote or a backslash"},
 	} {

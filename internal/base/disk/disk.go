@@ -101,6 +101,9 @@ func (g *Guard) Check() error {
 // Unknown is the free space of a file system that does not count its space.
 const Unknown = math.MaxUint64
 
+// root is asked for once: it is looked how much is free after each round.
+var root = os.Geteuid() == 0
+
 // Free returns the bytes that this process may still write to the file system
 // of path; for root these include what is set aside for root. It is [Unknown]
 // where the file system has no size. The error wraps the system's.
@@ -113,7 +116,7 @@ func Free(path string) (bytes uint64, err error) {
 		return Unknown, nil
 	}
 	blocks := stat.Bavail
-	if os.Geteuid() == 0 {
+	if root {
 		blocks = stat.Bfree
 	}
 	return blocks * uint64(stat.Bsize), nil

@@ -359,7 +359,7 @@ func newVictims(t *testing.T, s *redistest.Server) *victims {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := v.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil {
+		if _, err := storetest.Apply(t.Context(), v.Store, tasks.Commit{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil {
 			t.Fatal(err)
 		}
 	}

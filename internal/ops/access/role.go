@@ -70,7 +70,7 @@ var (
 	reading = []string{
 		"evalsha", "exists", "type", "object|encoding", "ttl", "pttl", "strlen", "get",
 		"hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "hstrlen", "hvals", "hscan",
-		"llen", "lrange", "lpos", "scard", "sismember", "smembers", "smismember", "sscan",
+		"llen", "lrange", "lpos", "scard", "sdiff", "sismember", "smembers", "smismember", "sscan",
 		"zcard", "zcount", "zrange", "zrangebyscore", "zrevrange", "zrevrangebyscore", "zscore", "zmscore", "zscan",
 		"xlen", "xrange", "xrevrange", "xread",
 	}
@@ -144,7 +144,7 @@ var (
 // Keys of each role that the scripts of the role change.
 var (
 	workerKeys = slices.Concat(history, line, counts, health, goals, registry,
-		[]string{"open", "running", "executed", "timed_out", "terminated", "orphaned", "claim:*", "live:*", "follow"})
+		[]string{"open", "running", "executed", "succeeded", "timed_out", "terminated", "orphaned", "claim:*", "live:*", "follow"})
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*",

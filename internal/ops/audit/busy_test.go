@@ -165,7 +165,7 @@ func meddle(ctx context.Context, s *store.Store, id int64, event statemachine.Ev
 	if move.AskStop {
 		_, err = s.AskStop(ctx, order)
 	} else {
-		_, err = s.Apply(ctx, order)
+		_, err = storetest.Apply(ctx, s, order)
 	}
 	return err
 }

@@ -118,7 +118,8 @@ func TestDropBroken(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s := worktest.Open(t, ns)
-	opened(t, s, 4)
+	opened(t, s, 2)
+	opened(t, s, 2)
 	a := newAuditor(s)
 	if err := a.extend(t.Context()); err != nil {
 		t.Fatal(err)

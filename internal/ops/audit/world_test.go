@@ -119,7 +119,7 @@ func archiveTask(t *testing.T, s *store.Store, id int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := s.Apply(t.Context(), tasks.Commit{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+	if out, err := storetest.Apply(t.Context(), s, tasks.Commit{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
 	}
 }

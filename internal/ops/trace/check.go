@@ -69,6 +69,8 @@ type checker struct {
 	tasks map[int64][]place
 	// first is the lowest id whose creation is recorded, or 0; seq is the highest number of an event so far.
 	first, seq int64
+	// last is the newest event of each task.
+	last map[int64]task.Event
 }
 
 type cause struct {
@@ -77,8 +79,11 @@ type cause struct {
 }
 
 func newChecker(events []task.Event) *checker {
-	c := &checker{rows: map[cause][]sm.Transition{}, tasks: map[int64][]place{}}
+	c := &checker{rows: map[cause][]sm.Transition{}, tasks: map[int64][]place{}, last: map[int64]task.Event{}}
 	for _, row := range sm.Table() {
+		if between := sm.State(row.Via); between.Valid() { // two events, the first as if that were all
+			row = sm.Transition{From: between, Event: sm.Settle, Actors: row.Actors, When: row.When, To: row.To, Fenced: row.Fenced}
+		}
 		c.rows[cause{row.Event, row.From}] = append(c.rows[cause{row.Event, row.From}], row)
 	}
 	for i := range events {
@@ -94,7 +99,10 @@ func (c *checker) step(e task.Event) (text string) {
 	if e.Seq <= c.seq {
 		text = fmt.Sprintf("it comes after #%d", c.seq)
 	}
-	c.seq = max(c.seq, e.Seq)
+	if text == "" {
+		text = c.apart(e)
+	}
+	c.seq, c.last[e.ID] = max(c.seq, e.Seq), e
 	at, seen := c.tasks[e.ID]
 	switch {
 	case e.Event == task.Repair:
@@ -117,6 +125,17 @@ func (c *checker) step(e task.Event) (text string) {
 	}
 	c.tasks[e.ID] = next
 	return text
+}
+
+// apart says that a worker has settled a round, but not in the move that reports it, which is the task's event before, of the
+// same moment.
+func (c *checker) apart(e task.Event) string {
+	p, seen := c.last[e.ID]
+	together := p.Event == sm.Report && p.At.Equal(e.At) && p.Round == e.Round && p.By == e.By
+	if e.Event != sm.Settle || e.Actor != sm.Worker || together || !seen {
+		return ""
+	}
+	return "a worker settles a round only in the move that reports it"
 }
 
 // checkRepair: repairs are made by the server, or by a manager that was told to.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -34,6 +35,9 @@ func read(t *testing.T, text string) []task.Event {
 			Seq: int64(len(events) + 1), ID: id, Round: round, By: "x",
 			From: sm.State(words[2]), To: sm.State(words[3]), Event: sm.Event(words[4]), Actor: sm.Actor(words[5]),
 		}
+		if len(words) > 6 { // a later moment
+			e.At = e.At.Add(time.Second)
+		}
 		if e.To == "same" {
 			e.To = e.From
 		}
@@ -55,12 +59,15 @@ const (
 func TestLegal(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"nothing":         "",
-		"a whole life":    archived,
-		"two tasks":       created + "2 0 - blocked create manager\n1 0 open running claim worker\n2 0 blocked open unblock server\n",
-		"again":           executed + "1 0 executed open settle server\n1 1 open running claim worker\n1 1 running open lose server\n1 2 open expired deadline server\n",
-		"a worker's loss": claimed + "1 0 running open lose worker\n1 1 open running claim worker\n1 1 running orphaned lose worker\n",
-		"a stop":          asked + "1 0 running terminated hand_back worker\n",
+		"nothing":          "",
+		"a whole life":     archived,
+		"settled at once":  executed + "1 0 executed succeeded settle worker\n1 0 succeeded archived archive manager\n",
+		"settled together": executed + strings.ReplaceAll(executed, "1 0 ", "2 0 ") + "1 0 executed succeeded settle worker\n2 0 executed succeeded settle worker\n",
+		"begins settled":   "1 0 executed succeeded settle worker\n",
+		"two tasks":        created + "2 0 - blocked create manager\n1 0 open running claim worker\n2 0 blocked open unblock server\n",
+		"again":            executed + "1 0 executed open settle server\n1 1 open running claim worker\n1 1 running open lose server\n1 2 open expired deadline server\n",
+		"a worker's loss":  claimed + "1 0 running open lose worker\n1 1 open running claim worker\n1 1 running orphaned lose worker\n",
+		"a stop":           asked + "1 0 running terminated hand_back worker\n",
 		"a stop, then gone": asked + "1 0 running terminated lose server\n" +
 			"1 0 terminated archived archive manager\n",
 		"a stop of a report":  executed + "1 0 executed same cancel manager\n1 0 executed failed settle server\n",
@@ -90,7 +97,10 @@ func TestIllegal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, says string }{
 		"no such row":               {claimed + "1 0 running succeeded settle server", "no such step of a server"},
-		"wrong actor":               {executed + "1 0 executed succeeded settle worker", "no such step of a worker"},
+		"wrong actor":               {executed + "1 0 executed succeeded settle manager", "no such step of a manager"},
+		"settled by worker, later":  {executed + "1 0 executed succeeded settle worker later", "only in the move that reports it"},
+		"failed by its worker":      {executed + "1 0 executed failed settle worker", "no such step of a worker"},
+		"settled after a stop":      {asked + "1 0 running executed report worker\n1 0 executed succeeded settle worker", "under another condition only"},
 		"unknown event":             {claimed + "1 0 running open vanish server", "no such step"},
 		"unknown state":             {claimed + "1 0 running gone lose server", "no such step"},
 		"unknown actor":             {claimed + "1 0 running open lose nobody", "no such step"},

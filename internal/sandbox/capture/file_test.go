@@ -99,10 +99,8 @@ func TestFileThatTakesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Stream{Excerpt: NewExcerpt(10), options: Options{File: "/dev/full"}}
-	if err := s.connect(full); err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, Options{Limit: 10})
+	s.pump.file = full
 	c, err := run(t, s, "echo text; echo more")
 	if !errors.Is(err, syscall.ENOSPC) || string(c.Data) != "text\nmore\n" {
 		t.Errorf("%q, %v", c.Data, err)

@@ -1,10 +1,10 @@
 // Package capture takes what a program writes to its stdout and stderr.
 //
-// A [Stream] is a pipe: the program writes, one goroutine reads and feeds an
-// [Excerpt] and, if one is named, a file. It begins a moment after the program, so
-// that a short round costs no goroutine and no wake-up. The Excerpt keeps head and tail in
-// bounded memory, counts and hashes everything, and can be read while the program
-// still writes. It is an [io.Writer] and serves without a pipe as well.
+// A [Stream] feeds an [Excerpt] and, if one is named, a file: with what a short program
+// wrote, at its end, or from the pipe of one that lasts, which one goroutine reads while
+// the program writes. The Excerpt keeps head and tail in bounded memory, counts and
+// hashes everything, and can be read meanwhile. It is an [io.Writer] and serves alone
+// as well.
 //
 // The program is never blocked by a full disk: what a file cannot take is
 // reported at the end, and reading goes on.
@@ -52,67 +52,49 @@ type Options struct {
 	Stream string
 }
 
-// Stream is a pipe a program writes into, read into an Excerpt and, if named, a
-// file. Every Stream needs Finish.
+// Stream takes what a program writes to stdout or stderr into an Excerpt and, if named,
+// a file. Every Stream needs Finish.
 type Stream struct {
 	*Excerpt
 	options Options
-	program *os.File
-	pump    *pump
+	pump    pump
 	err     error
 	ended   bool
 }
 
-// Open makes the file, if one is named, and the pipe, which is read from soon
-// afterwards. The error is an *OutputError if it is about the file.
+// Open makes the file, if one is named. The error is an *OutputError.
 func Open(o Options) (*Stream, error) {
 	s := &Stream{Excerpt: NewExcerpt(o.Limit), options: o}
-	var file *os.File
+	s.pump.excerpt = s.Excerpt
 	if o.File != "" {
 		var err error
-		if file, err = openNamed(o.File); err != nil {
+		if s.pump.file, err = openNamed(o.File); err != nil {
 			return nil, &OutputError{Stream: o.Stream, Name: o.File, Err: err}
 		}
-	}
-	if err := s.connect(file); err != nil {
-		if file != nil {
-			_ = file.Close() // nothing was written
-		}
-		return nil, fmt.Errorf("pipe for %s: %w", o.Stream, err)
 	}
 	return s, nil
 }
 
-// connect makes the pipe. Only our end is ever made not to block: a program that
-// does not expect it would take EAGAIN for a failure.
-func (s *Stream) connect(file *os.File) error {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return os.NewSyscallError("pipe2", err)
-	}
-	s.program = os.NewFile(uintptr(ends[1]), s.options.Stream)
-	s.pump = newPump(ends[0], file, s.Excerpt)
-	return nil
+// Write takes what a program wrote. It never fails: Finish tells what could not be
+// kept. It is not for a Stream that has a pipe.
+func (s *Stream) Write(b []byte) (int, error) {
+	s.pump.pass(b)
+	return len(b), nil
 }
 
-// ForProgram is the end the program gets. Close ours of it with CloseForProgram
-// once the program has it.
-func (s *Stream) ForProgram() *os.File { return s.program }
+// Adopt reads the pipe of that number, which becomes the Stream's, in a goroutine of its
+// own. A Stream adopts one pipe. It makes that end not to block, and leaves the program's
+// as it is: one that does not expect it would take EAGAIN for a failure.
+func (s *Stream) Adopt(pipe int) { s.pump.begin(pipe) }
 
-// CloseForProgram closes it; once is enough.
-func (s *Stream) CloseForProgram() {
-	_ = s.program.Close() // nothing was written by this process
-}
-
-// Finish reads what is in the pipe, without waiting for a writer that is still
-// there, and closes everything. Call it once the program is dead; what comes
+// Finish reads what is in the pipe, if there is one, without waiting for a writer that
+// is still there, and closes everything. Call it once the program is dead; what comes
 // later is lost. The error, an *OutputError, says that not all could be kept,
 // e.g. ENOSPC of the file; Captured is complete nevertheless. Calling it again gives
 // the same.
 func (s *Stream) Finish() (Captured, error) {
 	if !s.ended {
 		s.ended = true
-		s.CloseForProgram()
 		s.pump.stop()
 		s.err = s.outputError()
 	}
@@ -137,46 +119,39 @@ const (
 	// widening costs memory of the kernel, of which a user has 64 MiB for all pipes.
 	wideAfter = 1 << 20
 	widePipe  = 256 << 10
-	// headStart is how long a program writes into the pipe before anybody reads.
-	// One that ends before, as most short ones do, never wakes this process: what
-	// it wrote is read at its end. One that fills the pipe waits so long, once.
-	headStart = 10 * time.Millisecond
 )
 
 // chunks are shared by all streams, so that a silent program has no buffer at all.
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// pump moves bytes from the pipe to the excerpt and the file, in one goroutine
-// that begins after the head start.
+// pump moves bytes from the pipe to the excerpt and the file, in one goroutine.
 type pump struct {
-	fd      int // of the pipe, until it is opened
-	start   *time.Timer
-	opened  chan struct{}
-	pipe    *os.File
+	pipe    *os.File // nil for none
 	raw     syscall.RawConn
 	file    *os.File // nil if none, or after its first error
 	excerpt *Excerpt
 	moved   int64
 	buffer  *[chunk]byte
 	wide    bool
-	over    bool // no more to read
-	done    chan struct{}
+	over    bool          // no more to read
+	done    chan struct{} // once there is a pipe
 	// The first error of each kind, to be read after done.
 	fileErr, pipeErr error
 }
 
-func newPump(fd int, file *os.File, e *Excerpt) *pump {
-	p := &pump{fd: fd, file: file, excerpt: e, opened: make(chan struct{}), done: make(chan struct{})}
-	p.start = time.AfterFunc(headStart, p.run)
-	return p
+// begin makes reading wait in Go instead of in the kernel, and reads.
+func (p *pump) begin(fd int) {
+	err := os.NewSyscallError("fcntl", unix.SetNonblock(fd, true))
+	p.pipe, p.done = os.NewFile(uintptr(fd), "pipe"), make(chan struct{})
+	raw, rawErr := p.pipe.SyscallConn()
+	p.raw = raw
+	go p.run(errors.Join(err, rawErr))
 }
 
 // run reads until the last writer is gone or stop ends the wait for it.
-func (p *pump) run() {
+func (p *pump) run(err error) {
 	defer close(p.done)
 	defer p.release()
-	err := p.open()
-	close(p.opened)
 	for err == nil && !p.over {
 		err = p.raw.Read(p.move)
 	}
@@ -185,22 +160,9 @@ func (p *pump) run() {
 	}
 }
 
-// open makes reading wait in Go instead of in the kernel.
-func (p *pump) open() (err error) {
-	nonblock := os.NewSyscallError("fcntl", unix.SetNonblock(p.fd, true))
-	p.pipe = os.NewFile(uintptr(p.fd), "pipe")
-	p.raw, err = p.pipe.SyscallConn()
-	return errors.Join(nonblock, err)
-}
-
 // stop ends the wait for more, reads the rest and closes everything.
 func (p *pump) stop() {
-	if p.start.Stop() { // nobody has read yet
-		p.take(p.fd)
-		p.release()
-		_ = unix.Close(p.fd)
-	} else {
-		<-p.opened
+	if p.pipe != nil {
 		// A deadline long over wakes the reader. It fails only for what cannot be polled.
 		_ = p.pipe.SetReadDeadline(time.Unix(1, 0))
 		<-p.done

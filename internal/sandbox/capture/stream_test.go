@@ -31,15 +31,30 @@ func open(t testing.TB, o Options) *Stream {
 	return s
 }
 
+// pipe makes the pipe of a program that lasts, has s adopt it, and returns the end that
+// the program writes into.
+func pipe(t testing.TB, s *Stream) *os.File {
+	t.Helper()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	held := os.NewFile(uintptr(ends[1]), "held")
+	t.Cleanup(func() { _ = held.Close() })
+	s.Adopt(ends[0])
+	return held
+}
+
 // run runs a shell script that writes into s and returns what was captured.
 func run(t testing.TB, s *Stream, script string) (Captured, error) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
-	cmd.Stdout, cmd.Stderr = s.ForProgram(), os.Stderr
+	held := pipe(t, s)
+	cmd.Stdout, cmd.Stderr = held, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.CloseForProgram()
+	_ = held.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +123,7 @@ func TestGibibyteNeedsLittleMemory(t *testing.T) {
 func TestWriterHoldsTheEnd(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Limit: 1 << 20})
-	held := dup(t, s.ForProgram())
+	held := pipe(t, s)
 	want := bytes.Repeat([]byte("x"), 60_000)
 	if _, err := held.Write(want); err != nil {
 		t.Fatal(err)
@@ -126,7 +141,7 @@ func TestWriterHoldsTheEnd(t *testing.T) {
 func TestWriterThatNeverStops(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Limit: 1000})
-	held := dup(t, s.ForProgram())
+	held := pipe(t, s)
 	const writers = 3 // so many that the pipe is always full
 	ended := make(chan error, writers)
 	for range writers {
@@ -167,7 +182,7 @@ func closed(t *testing.T, held *os.File) {
 // What is read goes back into the same pipe here, so that it never gets empty.
 func TestRestIsBounded(t *testing.T) {
 	t.Parallel()
-	pipe, program, err := os.Pipe()
+	read, program, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +192,7 @@ func TestRestIsBounded(t *testing.T) {
 	}
 	done := make(chan int64, 1)
 	go func() {
-		_ = control(pipe, func(fd uintptr) error {
+		_ = control(read, func(fd uintptr) error {
 			p.take(int(fd))
 			return nil
 		})
@@ -185,37 +200,31 @@ func TestRestIsBounded(t *testing.T) {
 		done <- p.moved
 	}()
 	moved := wait.Receive(t, patience, done, "the rest is read")
-	if err := errors.Join(p.pipeErr, p.fileErr, program.Close(), pipe.Close()); moved != 1000 || err != nil {
+	if err := errors.Join(p.pipeErr, p.fileErr, program.Close(), read.Close()); moved != 1000 || err != nil {
 		t.Errorf("%d bytes, %v", moved, err)
 	}
 }
 
-// A program that ends at once is read at its end, with whatever a pipe holds, and
-// no goroutine was started for it; one that holds the end then is not waited for.
-func TestShortRoundIsReadAtItsEnd(t *testing.T) {
+// What a short program wrote comes without a pipe, and goes the same way.
+func TestWrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "file")
-	s := open(t, Options{Limit: 1 << 20, File: name})
-	held := dup(t, s.ForProgram())
-	if s.pump.start.Stop() { // else this machine is slow, and the other way is taken
-		s.pump.start.Reset(time.Hour)
-	}
+	s := open(t, Options{Limit: 1000, File: name})
 	want := bytes.Repeat([]byte("x"), 60_000)
-	if _, err := held.Write(want); err != nil {
-		t.Fatal(err)
+	if n, err := s.Write(want); n != len(want) || err != nil {
+		t.Errorf("%d, %v", n, err)
 	}
 	c, err := s.Finish()
-	if err != nil || !bytes.Equal(c.Data, want) || !bytes.Equal(read(t, name), want) {
-		t.Errorf("%d bytes, %v", len(c.Data), err)
+	if err != nil || c.Size != 60_000 || !c.Truncated || !bytes.Equal(read(t, name), want) {
+		t.Errorf("%d bytes, %v", c.Size, err)
 	}
-	closed(t, held)
 }
 
 // The line is there while the program still runs.
 func TestReadWhileItWrites(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Limit: 100})
-	held := dup(t, s.ForProgram())
+	held := pipe(t, s)
 	for i, line := range []string{"one\n", "two\n"} {
 		_, _ = held.WriteString(line)
 		wait.Eventually(t, patience, func() bool { return s.Size() == int64(4*i+4) }, "it arrives")
@@ -229,56 +238,10 @@ func TestReadWhileItWrites(t *testing.T) {
 func TestProgramEndBlocks(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	flags, err := unix.FcntlInt(s.ForProgram().Fd(), unix.F_GETFL, 0)
+	flags, err := unix.FcntlInt(pipe(t, s).Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_NONBLOCK != 0 {
 		t.Errorf("flags %o, %v", flags, err)
 	}
-	<-s.pump.opened
-	for _, file := range []*os.File{s.ForProgram(), s.pump.pipe} {
-		if err := control(file, func(fd uintptr) error {
-			flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0)
-			if flags&unix.FD_CLOEXEC == 0 {
-				t.Errorf("%s would be inherited", file.Name())
-			}
-			return err
-		}); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func TestNoDescriptors(t *testing.T) {
-	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
-	lowest, err := os.Open("/dev/null")
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := uint64(lowest.Fd())
-	_ = lowest.Close()
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: number + 1, Max: old.Max}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(Options{Stream: "stdout"})
-	if restore := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old); restore != nil {
-		t.Fatal(restore)
-	}
-	if !errors.Is(err, syscall.EMFILE) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func dup(t testing.TB, f *os.File) *os.File {
-	t.Helper()
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := os.NewFile(uintptr(fd), "held")
-	t.Cleanup(func() { _ = held.Close() })
-	return held
 }
 
 func control(f *os.File, call func(fd uintptr) error) error {
@@ -314,7 +277,6 @@ func BenchmarkEmptyRound(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s.CloseForProgram()
 		if _, err := s.Finish(); err != nil {
 			b.Fatal(err)
 		}
@@ -330,8 +292,9 @@ func BenchmarkThroughput(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		held := pipe(b, s)
 		for range size / len(block) {
-			_, _ = s.ForProgram().Write(block)
+			_, _ = held.Write(block)
 		}
 		if c, err := s.Finish(); err != nil || c.Size != size {
 			b.Fatal(c.Size, err)

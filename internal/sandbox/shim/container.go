@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 )
@@ -20,6 +21,7 @@ type Container struct {
 	options  Options
 	origin   string // which worker of which place this is
 	token    string // marks this incarnation
+	uid, gid int    // of this process
 	who      *identity
 	wrapper  []string
 	rlimits  []rlimit
@@ -33,7 +35,7 @@ type Container struct {
 // names what is missing and the remedy; it is an *OptionError if an option is
 // what cannot be met.
 func New(o Options) (*Container, error) {
-	c := &Container{options: o, origin: originOf(o.Name)}
+	c := &Container{options: o, origin: originOf(o.Name), uid: os.Geteuid(), gid: os.Getegid()}
 	c.token = c.origin + "." + newMark()
 	if err := c.check(); err != nil {
 		return nil, err
@@ -136,12 +138,13 @@ func (c *Container) Describe() string {
 	return text
 }
 
-// Owner is the user and group that programs run as.
-func (c *Container) Owner() (uid, gid int) {
-	if c.who != nil {
-		return c.who.UID, c.who.GID
+// Owner is the user and group that programs run as, if that is another than this
+// process'.
+func (c *Container) Owner() (uid, gid int, other bool) {
+	if c.who == nil || c.who.UID == c.uid && c.who.GID == c.gid {
+		return c.uid, c.gid, false
 	}
-	return os.Geteuid(), os.Getegid()
+	return c.who.UID, c.who.GID, true
 }
 
 // AsOwner runs f with the rights of the user that programs run as, so that the kernel
@@ -222,7 +225,8 @@ type Options struct {
 	// nil is silent.
 	Log *slog.Logger
 
-	ways []way // of tests, instead of those of Want
+	ways      []way         // of tests, instead of those of Want
+	headStart time.Duration // likewise; 0 is the usual one
 }
 
 // limited says that the limits need a cgroup.

@@ -19,7 +19,9 @@
 //
 // The program leads a session, so a process group too, which gets SIGTERM first
 // when a round is to end early. It dies with the shim (parent-death signal). It
-// inherits three descriptors and the environment it is given, nothing else.
+// inherits three descriptors and the environment it is given, nothing else: an empty
+// stdin and two pipes. What is in them when a short program ends comes with the news of
+// its end; those of a program that lasts or writes much go to the worker.
 //
 // A program whose user, resource limits or cgroup v1 must be set before it is
 // executed goes through one more execution of this program, as tdf-launch.

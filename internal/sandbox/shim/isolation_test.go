@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -108,25 +107,6 @@ func childrenOf(parent int) int {
 		}
 	}
 	return n
-}
-
-func TestStdin(t *testing.T) {
-	t.Parallel()
-	eachLayer(t, func(t *testing.T, s *Slot) {
-		dir := script(t, `cat`)
-		name := filepath.Join(dir, "input")
-		if err := os.WriteFile(name, []byte("in\x00put"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		file, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = file.Close() }()
-		if _, text := run(t, s, Program{Dir: dir, Files: [3]*os.File{file}}); text != "in\x00put" {
-			t.Errorf("got %q", text)
-		}
-	})
 }
 
 // A thousand rounds leave neither descriptors nor processes, here or in the shim.

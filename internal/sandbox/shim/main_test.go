@@ -48,10 +48,18 @@ func only(o Options) Options {
 // eachLayer runs test with a slot of every layer.
 func eachLayer(t *testing.T, test func(t *testing.T, s *Slot)) {
 	t.Helper()
+	eachLayerWith(t, Options{}, test)
+}
+
+// eachLayerWith does that with further options.
+func eachLayerWith(t *testing.T, o Options, test func(t *testing.T, s *Slot)) {
+	t.Helper()
 	for _, layer := range layers {
 		t.Run(string(layer), func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t, Options{Want: layer}))
+			o := o
+			o.Want = layer
+			test(t, open(t, o))
 		})
 	}
 }
@@ -110,29 +118,26 @@ func install(t testing.TB, content string, mode os.FileMode) string {
 	return dir
 }
 
-// output collects what a program writes to a descriptor.
+// output collects what a program writes to one of its streams.
 type output struct {
-	write *os.File
-	text  strings.Builder
-	done  sync.WaitGroup
+	text    strings.Builder
+	adopted bool
+	done    sync.WaitGroup
 }
 
-func newOutput(t testing.TB) *output {
-	t.Helper()
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &output{write: write}
+func (o *output) Write(b []byte) (int, error) { return o.text.Write(b) }
+
+func (o *output) Adopt(pipe int) {
+	o.adopted = true
+	file := os.NewFile(uintptr(pipe), "pipe")
 	o.done.Go(func() {
-		_, _ = io.Copy(&o.text, read)
-		_ = read.Close()
+		_, _ = io.Copy(&o.text, file)
+		_ = file.Close()
 	})
-	return o
 }
 
+// String is for when the program has ended.
 func (o *output) String() string {
-	_ = o.write.Close()
 	o.done.Wait()
 	return o.text.String()
 }
@@ -142,13 +147,13 @@ var path = "PATH=" + os.Getenv("PATH")
 // run runs a script and returns what it wrote to stdout and stderr.
 func run(t testing.TB, s *Slot, p Program) (Result, string) {
 	t.Helper()
-	out := newOutput(t)
-	p.Files[1], p.Files[2] = out.write, out.write
+	out, aside := &output{}, &output{}
+	p.Output = [2]Taker{out, aside}
 	if p.Env == nil {
 		p.Env = []string{path}
 	}
 	r, err := s.Run(context.Background(), p)
-	text := out.String()
+	text := out.String() + aside.String()
 	if err != nil {
 		t.Fatalf("Run: %v; it wrote %q", err, text)
 	}

@@ -2,7 +2,9 @@ package shim
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +20,7 @@ type kind byte
 // To the shim.
 const (
 	kindSetup kind = 'C' // setup as JSON
-	kindRun   kind = 'R' // a command, with its files
+	kindRun   kind = 'R' // a command
 	kindStop  kind = 'S' // grace in nanoseconds
 	kindKill  kind = 'K'
 	kindLease kind = 'L' // Instant
@@ -28,7 +30,8 @@ const (
 const (
 	kindReady  kind = 'r' // readiness as JSON
 	kindAnswer kind = 'a' // the kind of the stop or kill that was understood
-	kindEnd    kind = 'e' // ending as JSON
+	kindPipes  kind = 'p' // the pipes of a program that lasts, stdout and stderr
+	kindEnd    kind = 'e' // ending as JSON, behind its length, then the output
 )
 
 // setup is all that a shim must know before its first round.
@@ -42,6 +45,8 @@ type setup struct {
 	// Cgroup says that a descriptor of the slot's cgroup directory comes along,
 	// in which the shim starts programs.
 	Cgroup bool `json:"cgroup"`
+	// HeadStart is how long a program writes before its pipes are passed on.
+	HeadStart time.Duration `json:"headStart"`
 }
 
 // readiness is the answer to setup.
@@ -58,6 +63,39 @@ type ending struct {
 	// Unkillable says that processes survived.
 	Unkillable bool   `json:"unkillable"`
 	Fault      *fault `json:"fault"`
+	// Written are the bytes of stdout and stderr that stand behind this.
+	Written [2]int `json:"written"`
+
+	lost error // at the worker: why its output is
+}
+
+// encode makes a message of an ending and the output it counts.
+func (e *ending) encode(output []byte) ([]byte, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("describe the end: %w", err)
+	}
+	message := binary.LittleEndian.AppendUint16([]byte{byte(kindEnd)}, uint16(len(text)))
+	return append(append(message, text...), output...), nil
+}
+
+// decodeEnding takes such a message apart, without its kind.
+func decodeEnding(data []byte) (e ending, output [2][]byte, err error) {
+	if len(data) < 2 {
+		return e, output, errGarbled
+	}
+	n := int(binary.LittleEndian.Uint16(data))
+	if data = data[2:]; len(data) < n {
+		return e, output, errGarbled
+	}
+	if err := json.Unmarshal(data[:n], &e); err != nil {
+		return e, output, fmt.Errorf("the end: %w", err)
+	}
+	out, data := e.Written[0], data[n:]
+	if out < 0 || out > len(data) || len(data)-out != e.Written[1] {
+		return e, output, errGarbled
+	}
+	return e, [2][]byte{data[:out], data[out:]}, nil
 }
 
 // fault is an error on its way to the worker: its text, and the errno that errors.Is

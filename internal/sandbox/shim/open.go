@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,12 +78,12 @@ func (s *Slot) introduce() error {
 		return fmt.Errorf("shim: send the setup: %w%s", err, s.child.lastWords())
 	}
 	s.link.await(startPatience)
-	k, data, err := s.link.receive()
+	m, err := s.link.receive()
 	if err != nil {
 		return fmt.Errorf("shim: not ready: %w%s", err, s.child.lastWords())
 	}
 	var ready readiness
-	if err := json.Unmarshal(data, &ready); err != nil || k != kindReady {
+	if err := json.Unmarshal(m.data, &ready); err != nil || m.kind != kindReady {
 		return fmt.Errorf("shim: not ready: %w", errors.Join(errGarbled, err))
 	}
 	s.hostProc = ready.Proc
@@ -106,6 +107,7 @@ func (s *Slot) setup() setup {
 	c := s.container
 	out := setup{
 		Layer: c.way.layer, Mounts: c.way.mounts, Wrapper: c.wrapper, Plan: plan{Rlimits: c.rlimits, RunAs: c.who},
+		HeadStart: cmp.Or(c.options.headStart, headStart),
 	}
 	if s.group != nil {
 		out.Cgroup = s.group.FD() >= 0

@@ -64,7 +64,7 @@ func TestBestLayerIsChosen(t *testing.T) {
 	if c.way.layer != PIDNamespace || c.Describe() != "pidns" || len(c.missing) != 0 {
 		t.Errorf("got %q, %q, %q", c.way.layer, c.Describe(), c.missing)
 	}
-	if uid, gid := c.Owner(); uid != os.Geteuid() || gid != os.Getegid() {
+	if uid, gid, other := c.Owner(); uid != os.Geteuid() || gid != os.Getegid() || other {
 		t.Errorf("owner is %d:%d", uid, gid)
 	}
 	for layer, want := range map[Layer]string{PIDNamespace: "pidns", Cgroup: "pidns+cgroup", Group: "group"} {

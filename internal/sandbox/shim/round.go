@@ -18,26 +18,42 @@ func (s *shim) start(p *packet) error {
 	if s.round != nil {
 		return errGarbled
 	}
-	never := Result{ExitCode: -1}
-	command, files, err := p.run()
+	command, err := p.command()
 	if err != nil {
-		return s.answer(kindEnd, ending{Result: never, Fault: newFault(err)})
+		return s.refuse(err)
 	}
 	if s.leaseOver() {
-		never.Cause = LeaseOver
-		return s.answer(kindEnd, ending{Result: never})
+		return s.end(&ending{Result: Result{ExitCode: -1, Cause: LeaseOver}}, nil)
 	}
 	command.Wrapper = s.setup.Wrapper
 	if who := s.setup.Plan.RunAs; who != nil {
 		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
 	}
 	r := &round{pidfd: -1}
-	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, files, &r.pidfd) })
+	if err := r.pipes.open(s.setup.HeadStart); err != nil {
+		return s.refuse(&process.StartError{Reason: process.ReasonResources, Err: err})
+	}
+	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, r.pipes.program(), &r.pidfd) })
 	if err != nil {
-		return s.answer(kindEnd, ending{Result: never, Fault: newFault(err)})
+		r.pipes.close()
+		return s.refuse(err)
 	}
 	s.round = r
 	return nil
+}
+
+// refuse tells why a program was not started.
+func (s *shim) refuse(err error) error {
+	return s.end(&ending{Result: Result{ExitCode: -1}, Fault: newFault(err)}, nil)
+}
+
+// end tells how a round ended.
+func (s *shim) end(e *ending, output []byte) error {
+	message, err := e.encode(output)
+	if err != nil {
+		return err
+	}
+	return s.socket.send(message)
 }
 
 // execute forks and executes argv, by way of the launcher if there are limits
@@ -96,6 +112,7 @@ type round struct {
 	cause  Cause
 	// killAt is when the grace ends; zero while nobody asked to stop.
 	killAt time.Time
+	pipes  pipes
 }
 
 // timeout is how long poll may wait, in milliseconds.
@@ -106,6 +123,9 @@ func (r *round) timeout() int {
 	}
 	if !r.killAt.IsZero() {
 		wait = min(wait, max(0, time.Until(r.killAt)))
+	}
+	if r.pipes.all != nil {
+		wait = min(wait, max(0, time.Until(r.pipes.due)))
 	}
 	return int((wait + time.Millisecond - 1) / time.Millisecond)
 }
@@ -146,7 +166,7 @@ func (s *shim) advance(leader bool) error {
 	default:
 		s.reap()
 		if !r.reaped {
-			return nil
+			return s.passOn()
 		}
 	}
 	return s.finish()
@@ -175,7 +195,11 @@ func (s *shim) finish() error {
 	if r.pidfd >= 0 {
 		_ = unix.Close(r.pidfd)
 	}
-	end := ending{Unkillable: !clean, Result: Result{
+	written, output, err := s.collect(&r.pipes)
+	if err != nil {
+		return err
+	}
+	end := ending{Written: written, Unkillable: !clean, Result: Result{
 		Started: true, ExitCode: -1, Cause: r.cause, MaxMemory: r.usage.Maxrss * 1024,
 		UserTime: time.Duration(r.usage.Utime.Nano()), SystemTime: time.Duration(r.usage.Stime.Nano()),
 	}}
@@ -185,7 +209,7 @@ func (s *shim) finish() error {
 			end.Result.Signal = r.status.Signal()
 		}
 	}
-	return s.answer(kindEnd, end)
+	return s.end(&end, output)
 }
 
 // reap takes the status of every child that has ended, orphans among them, and

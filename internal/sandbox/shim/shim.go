@@ -59,6 +59,7 @@ func shimMain() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, //nolint:forbidigo // a process of its own
 		syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
 	s := &shim{socket: newSocket(socketFD), cgroup: -1}
+	s.room = s.socket.room()
 	if err := s.begin(); err != nil {
 		exit(1)
 	}
@@ -72,6 +73,7 @@ func shimMain() {
 type shim struct {
 	socket *socket
 	setup  setup
+	room   int // how much output fits into a packet
 	timer  int // fires at the lease deadline
 	cgroup int // directory of the slot's cgroup, or -1
 	lease  Instant
@@ -116,8 +118,11 @@ func (s *shim) serve() {
 		if timer {
 			s.drainTimer()
 		}
-		if sock && s.handle() != nil {
-			return
+		if sock {
+			if s.handle() != nil {
+				return
+			}
+			continue // poll again: what else there is waits for nothing
 		}
 		if s.round == nil {
 			continue

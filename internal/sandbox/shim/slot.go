@@ -2,9 +2,9 @@ package shim
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -65,17 +65,17 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 		return Result{ExitCode: -1}, err
 	}
 	before := s.memoryBefore()
-	round, err := s.begin(ask, p.Files)
+	round, err := s.begin(ask)
 	if err != nil {
 		return Result{ExitCode: -1}, s.refused(&p, err)
 	}
 	detach := context.AfterFunc(ctx, func() { s.stop(round, kindStop, p.graceNow()) })
 	defer detach()
-	end, err := s.await()
+	end, err := s.await(&p)
 	if err != nil {
 		return Result{ExitCode: -1, Started: true}, err
 	}
-	result := end.Result
+	result, err := end.Result, end.lost
 	s.memoryAfter(before, &result)
 	if end.Fault != nil {
 		err = end.Fault.startError(p.Dir)
@@ -87,14 +87,14 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 }
 
 // begin sends the request.
-func (s *Slot) begin(ask *process.Command, files [3]*os.File) (int, error) {
+func (s *Slot) begin(ask *process.Command) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil {
 		return 0, s.lost
 	}
 	s.link.await(0)
-	if err := s.link.sendRun(ask, files); err != nil {
+	if err := s.link.sendRun(ask); err != nil {
 		return 0, err
 	}
 	s.round++
@@ -161,9 +161,9 @@ type Program struct {
 	// Env is the complete environment as NAME=value, to which TDF_SHIM is added,
 	// and HOME, USER and LOGNAME are those of Options.RunAs if that is set.
 	Env []string
-	// Files are stdin (nil: /dev/null), stdout and stderr (nil: /dev/null). They
-	// stay the caller's, who closes them; descriptors become blocking.
-	Files [3]*os.File
+	// Output takes what it writes to stdout and stderr; nil throws it away. Its stdin
+	// is empty.
+	Output [2]Taker
 	// Grace is the time between TERM and KILL once ctx is done; 0 kills at once.
 	Grace time.Duration
 	// StopNow is asked when ctx is done; true means no grace: KILL at once. Thus a
@@ -171,6 +171,47 @@ type Program struct {
 	// round, is heard too. It is called on a goroutine of its own, at most once;
 	// nil means false.
 	StopNow func() bool
+}
+
+// Taker takes what a program writes to one of its streams: all of it in one Write when
+// it has ended, or the pipe, of a program that lasts or writes much.
+type Taker interface {
+	io.Writer
+	// Adopt is given the pipe, which is the taker's to read and to close.
+	Adopt(pipe int)
+}
+
+// taker is that of stdout or stderr.
+func (p *Program) taker(stream int) Taker {
+	if t := p.Output[stream]; t != nil {
+		return t
+	}
+	return nowhere{io.Discard}
+}
+
+// adopt gives the pipes to their takers. They are missing where this process, or all
+// of its user, has no room for more descriptors: what the program writes is lost then.
+func (p *Program) adopt(m *packet) error {
+	if len(m.files) != len(p.Output) {
+		m.close()
+		return fmt.Errorf("take over what the program writes: %w", syscall.EMFILE)
+	}
+	for i, pipe := range m.files {
+		p.taker(i).Adopt(pipe)
+	}
+	return nil
+}
+
+// nowhere throws away what a program writes.
+type nowhere struct{ io.Writer }
+
+// Adopt reads until the last writer is gone.
+func (nowhere) Adopt(pipe int) {
+	file := os.NewFile(uintptr(pipe), "pipe")
+	go func() {
+		_, _ = io.Copy(io.Discard, file)
+		_ = file.Close() // it was only read
+	}()
 }
 
 // graceNow is the grace once ctx is done.
@@ -216,10 +257,11 @@ type Result struct {
 }
 
 // await waits for the end of the round.
-func (s *Slot) await() (ending, error) {
+func (s *Slot) await(p *Program) (ending, error) {
+	var lost error
 	late := false
 	for {
-		k, data, err := s.link.receive()
+		m, err := s.link.receive()
 		if errors.Is(err, os.ErrDeadlineExceeded) && !late {
 			// This process may have been the one that was frozen.
 			late = true
@@ -230,11 +272,15 @@ func (s *Slot) await() (ending, error) {
 			return ending{}, s.settle(err)
 		}
 		late = false
-		switch k {
+		switch m.kind {
 		case kindAnswer:
-			s.understood(data)
+			s.understood(m.data)
+		case kindPipes:
+			lost = p.adopt(&m)
 		case kindEnd:
-			return s.over(data)
+			end, err := s.over(p, m.data)
+			end.lost = lost
+			return end, err
 		default:
 			return ending{}, s.settle(errGarbled)
 		}
@@ -250,13 +296,18 @@ func (s *Slot) understood(data []byte) {
 	}
 }
 
-func (s *Slot) over(data []byte) (ending, error) {
+func (s *Slot) over(p *Program, data []byte) (ending, error) {
 	s.mu.Lock()
 	s.active = false
 	s.mu.Unlock()
-	var end ending
-	if err := json.Unmarshal(data, &end); err != nil {
+	end, output, err := decodeEnding(data)
+	if err != nil {
 		return end, s.settle(err)
+	}
+	for i, text := range output {
+		if len(text) > 0 {
+			_, _ = p.taker(i).Write(text) // it knows what it could not take
+		}
 	}
 	return end, nil
 }

@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +16,8 @@ import (
 
 // link is the worker's end of the socket.
 type link struct {
-	conn   *net.UnixConn
-	buffer []byte
+	conn        *net.UnixConn
+	buffer, oob []byte
 }
 
 // newLink makes a socket and returns the far end as a file.
@@ -38,7 +37,7 @@ func newLink() (*link, *os.File, error) {
 	if !ok {
 		return nil, nil, errors.Join(errGarbled, conn.Close(), far.Close())
 	}
-	return &link{conn: unixConn, buffer: make([]byte, packetSize)}, far, nil
+	return &link{conn: unixConn, buffer: make([]byte, packetSize), oob: make([]byte, unix.CmsgSpace(4*maxFiles))}, far, nil
 }
 
 // send sends a message with descriptors. A shim that does not read must not hold
@@ -56,12 +55,13 @@ func (l *link) send(data []byte, files ...int) error {
 }
 
 // receive waits for the next message; the data are good until the next call.
-func (l *link) receive() (kind, []byte, error) {
-	n, err := l.conn.Read(l.buffer)
+func (l *link) receive() (packet, error) {
+	n, oobn, _, _, err := l.conn.ReadMsgUnix(l.buffer, l.oob)
 	if err != nil {
-		return 0, nil, err //nolint:wrapcheck // likewise
+		return packet{}, err //nolint:wrapcheck // likewise
 	}
-	return kind(l.buffer[0]), l.buffer[1:n], nil
+	files, err := descriptors(l.oob[:oobn])
+	return packet{kind: kind(l.buffer[0]), data: l.buffer[1:n], files: files}, err
 }
 
 // await bounds the wait for messages from now on; 0 is without bound.
@@ -76,30 +76,18 @@ func (l *link) await(patience time.Duration) {
 
 func (l *link) close() { _ = l.conn.Close() }
 
-// sendRun sends a program with its three descriptors, of the null device where there is no
-// file. A request too large for a packet is a fourth.
-func (l *link) sendRun(c *process.Command, files [3]*os.File) error {
+// sendRun sends a program. A request too large for a packet is a file.
+func (l *link) sendRun(c *process.Command) error {
 	body := encodeCommand(c)
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if len(body) <= inline {
+		return l.send(append([]byte{byte(kindRun)}, body...))
+	}
+	file, err := inMemory(body)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = null.Close() }()
-	fds := make([]int, 0, maxFiles)
-	for _, file := range files {
-		file = cmp.Or(file, null)
-		// Fd makes the descriptor blocking, as programs expect theirs.
-		fds = append(fds, int(file.Fd()))
-	}
-	if len(body) > inline {
-		file, err := inMemory(body)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		fds, body = append(fds, int(file.Fd())), nil
-	}
-	return l.send(append([]byte{byte(kindRun)}, body...), fds...)
+	defer func() { _ = file.Close() }()
+	return l.send([]byte{byte(kindRun)}, int(file.Fd()))
 }
 
 func inMemory(data []byte) (*os.File, error) {
@@ -123,12 +111,12 @@ func memoryFile(name string) (*os.File, error) {
 }
 
 const (
-	// inline is the largest request that travels in a packet; of a larger one the
-	// packet carries a file in memory.
+	// inline is the largest request, and the most output, that travels in a packet. Of
+	// a larger request the packet carries a file in memory, of more output the pipes.
 	inline = 64 << 10
 	// packetSize is the largest packet, and maxFiles the most descriptors with it.
-	packetSize = inline + 64
-	maxFiles   = 4
+	packetSize = inline + 1024
+	maxFiles   = 2
 )
 
 // packet is a message as the shim received it; it owns the files.
@@ -182,13 +170,27 @@ func (s *socket) recvmsg() (n, oobn int, err error) {
 	}
 }
 
-func (s *socket) send(data []byte) error {
+func (s *socket) send(data []byte, files ...int) error {
+	var oob []byte
+	if len(files) > 0 {
+		oob = unix.UnixRights(files...)
+	}
 	for {
-		err := unix.Send(s.fd, data, unix.MSG_NOSIGNAL)
+		err := unix.Sendmsg(s.fd, data, oob, nil, unix.MSG_NOSIGNAL)
 		if !errors.Is(err, unix.EINTR) {
-			return os.NewSyscallError("send", err)
+			return os.NewSyscallError("sendmsg", err)
 		}
 	}
+}
+
+// room is how much output fits into a packet: less than usual where the system's
+// buffers of sockets are small.
+func (s *socket) room() int {
+	size, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	if err != nil {
+		return 0
+	}
+	return min(inline, size-2*(packetSize-inline))
 }
 
 func descriptors(oob []byte) ([]int, error) {
@@ -210,24 +212,16 @@ func descriptors(oob []byte) ([]int, error) {
 	return files, nil
 }
 
-// run takes a run message apart: the command and the program's descriptors.
-func (p *packet) run() (c process.Command, std []uintptr, err error) {
+// command takes a run message apart.
+func (p *packet) command() (c process.Command, err error) {
 	body := p.data
-	if len(p.files) == maxFiles {
-		file := os.NewFile(uintptr(p.files[maxFiles-1]), "request")
-		p.files = p.files[:maxFiles-1]
+	if len(p.files) == 1 {
+		file := os.NewFile(uintptr(p.files[0]), "request")
+		p.files = nil
 		defer func() { _ = file.Close() }() // nothing is written through it
 		if body, err = io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64)); err != nil {
-			return c, nil, fmt.Errorf("read the request: %w", err)
+			return c, fmt.Errorf("read the request: %w", err)
 		}
 	}
-	if len(p.files) != maxFiles-1 {
-		return c, nil, errGarbled
-	}
-	std = make([]uintptr, 0, len(p.files))
-	for _, fd := range p.files {
-		std = append(std, uintptr(fd))
-	}
-	c, err = decodeCommand(body)
-	return c, std, err
+	return decodeCommand(body)
 }

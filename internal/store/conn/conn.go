@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -386,12 +387,13 @@ func NewToken() string { return rand.Text()[:16] }
 
 // Digest is a short text of lower-case letters that stands for the texts and their order.
 func Digest(texts ...string) string {
-	h := sha256.New()
+	all := make([]byte, 0, 512)
 	for _, text := range texts {
-		fmt.Fprintf(h, "%d:%s", len(text), text)
+		all = append(strconv.AppendInt(all, int64(len(text)), 10), ':')
+		all = append(all, text...)
 	}
-	letters := make([]byte, 0, 32)
-	for _, b := range h.Sum(nil)[:16] { // letters, since an older release takes each number for an id
+	sum, letters := sha256.Sum256(all), make([]byte, 0, 32)
+	for _, b := range sum[:16] { // letters, since an older release takes each number for an id
 		letters = append(letters, 'a'+b>>4, 'a'+b&15)
 	}
 	return string(letters)

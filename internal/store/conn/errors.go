@@ -29,6 +29,8 @@ var (
 	ErrAway = errors.New("redis is away")
 	// ErrHandlingLost means a manager's lease on the tasks it handles is over.
 	ErrHandlingLost = errors.New("the handling lease is lost")
+	// ErrHandled means that a manager handles the task, which another one wants to archive.
+	ErrHandled = errors.New("a manager handles the task")
 	// ErrNameTaken means another worker has the same name and nobody has said that
 	// it is dead.
 	ErrNameTaken = errors.New("the worker's name is taken")

@@ -32,15 +32,19 @@ var lastEvent = strconv.Itoa(math.MaxInt64)
 
 // Events returns at most n events from the number first on, the oldest first, those
 // that cannot be read with an Err. Redis keeps the newest only, so the oldest may go while
-// they are read.
+// they are read. Fewer than n are all there are.
 func (s *Conn) Events(ctx context.Context, first int64, n int) ([]task.Event, error) {
 	found, err := s.Redis.XRangeN(ctx, s.Keys.Events(), strconv.FormatInt(first, 10), lastEvent, int64(n)).Result()
 	if err != nil {
 		return nil, s.Failed("events", err)
 	}
-	events := make([]task.Event, len(found))
+	events := make([]task.Event, 0, max(n, 0))
 	for i := range found {
-		events[i] = parseEvent(&found[i])
+		for _, e := range parseEvents(&found[i]) {
+			if e.Seq >= first && len(events) < n {
+				events = append(events, e)
+			}
+		}
 	}
 	return events, nil
 }
@@ -56,8 +60,8 @@ func (s *Conn) EventSpan(ctx context.Context) (oldest, newest int64, err error) 
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, m := range first.Val() {
-		oldest = sequence(m.ID)
+	for i := range first.Val() {
+		oldest = parseEvents(&first.Val()[i])[0].Seq
 	}
 	for _, m := range last.Val() {
 		newest = sequence(m.ID)
@@ -72,30 +76,46 @@ func sequence(entry string) int64 {
 	return n
 }
 
-// parseEvent reads an entry of the stream. Names it has never heard of are no errors.
-func parseEvent(m *redis.XMessage) task.Event {
+// parseEvents reads an entry of the stream: an event of each task it names, the last of which has the number of the
+// entry. Names it has never heard of are no errors.
+func parseEvents(m *redis.XMessage) []task.Event {
 	fields := textFields(m)
-	e := task.Event{
+	alike := task.Event{
 		Seq: sequence(m.ID), At: task.ParseMoment(fields["at"]),
 		From: statemachine.State(fields["from"]), To: statemachine.State(fields["to"]),
 		Event: statemachine.Event(fields["event"]), Actor: statemachine.Actor(fields["actor"]),
 		By: strings.TrimRight(fields["by"], " "), // names in logs have blanks behind them
 	}
-	var round int64
-	e.ID, e.Err = eventNumber(fields, "id", 1)
-	if e.Err == nil {
-		round, e.Err = eventNumber(fields, "round", 0)
+	ids, rounds := strings.Split(fields["id"], " "), strings.Split(fields["round"], " ")
+	events := make([]task.Event, len(ids))
+	for i, id := range ids {
+		round := ""
+		if i < len(rounds) {
+			round = rounds[i]
+		}
+		events[i] = alike
+		events[i].Seq -= int64(len(ids) - 1 - i)
+		nameEvent(&events[i], id, round)
 	}
-	if e.Round = int(round); e.Err != nil && e.ID > 0 && e.Event == task.Repair {
-		e.Round, e.Err = -1, nil
-	}
-	return e
+	return events
 }
 
-func eventNumber(fields map[string]string, name string, least int64) (int64, error) {
-	n, err := strconv.ParseInt(fields[name], 10, 64)
+// nameEvent says whose event it is, or what is wrong with that.
+func nameEvent(e *task.Event, id, round string) {
+	var n int64
+	e.ID, e.Err = eventNumber("id", id, 1)
+	if e.Err == nil {
+		n, e.Err = eventNumber("round", round, 0)
+	}
+	if e.Round = int(n); e.Err != nil && e.ID > 0 && e.Event == task.Repair {
+		e.Round, e.Err = -1, nil
+	}
+}
+
+func eventNumber(name, text string, least int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least {
-		return 0, &statemachine.FieldError{Field: name, Value: fields[name], Want: fmt.Sprintf("a whole number from %d on", least)}
+		return 0, &statemachine.FieldError{Field: name, Value: text, Want: fmt.Sprintf("a whole number from %d on", least)}
 	}
 	return n, nil
 }

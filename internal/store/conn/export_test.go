@@ -10,8 +10,10 @@ func (room *Scripts) Names(script string) (keys, args []string) {
 	return h.keys, h.args
 }
 
-// Body is the file of a script, Placed the whole of it as it is sent but for words, Read any file.
+// Body is the file of a script, Text that with all it uses, Placed the whole of it as it is sent but for words, Read any file.
 func (room *Scripts) Body(script string) string { return room.body(script) }
+
+func (room *Scripts) Text(script string) string { return room.text("", script) }
 
 func (room *Scripts) Placed(script string) string {
 	return placed(room.text("", script), headerOf(room.body(script)), nil)

@@ -41,7 +41,11 @@ func ParseHistory(text string) (History, error) {
 
 // String is the text of [ParseHistory].
 func (h History) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%d %d %d %s", h.Epoch, h.Seq, h.ID, h.Life))
+	text := make([]byte, 0, 96)
+	for _, n := range [...]int64{h.Epoch, h.Seq, h.ID} {
+		text = append(strconv.AppendInt(text, n, 10), ' ')
+	}
+	return strings.TrimSpace(string(append(text, h.Life...)))
 }
 
 // Before reports whether h has not come as far as o.

@@ -56,12 +56,12 @@ func TestHeadersNameTheirKeys(t *testing.T) {
 	for _, room := range rooms {
 		for name := range room.List {
 			keys, args := room.Names(name)
-			code := remark.ReplaceAllString(room.Body(name), "")
+			code, all := remark.ReplaceAllString(room.Body(name), ""), remark.ReplaceAllString(room.Text(name), "")
 			if len(keys) == 0 || keys[0] != "meta" {
 				t.Errorf("script %s: the first of its keys is to be meta: %v", name, keys)
 			}
 			for _, arg := range args {
-				if !regexp.MustCompile(`\bA\.` + arg + `\b`).MatchString(code) {
+				if !regexp.MustCompile(`\bA\.` + arg + `\b`).MatchString(all) {
 					t.Errorf("script %s: the argument %s is not used", name, arg)
 				}
 			}

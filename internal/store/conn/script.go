@@ -205,10 +205,10 @@ type ScriptAnswer struct {
 // Together calls scripts one after the other, in one trip where that can be. Where each
 // has to be confirmed by a replica it takes its own.
 func (s *Conn) Together(ctx context.Context, calls ...ScriptArgs) []ScriptAnswer {
-	answers := make([]ScriptAnswer, len(calls))
 	alone := s.where.Durability == config.DurabilityHA
+	answers := make([]ScriptAnswer, len(calls))
 	if !alone {
-		s.inOneTrip(ctx, calls, answers)
+		answers = s.inOneTrip(ctx, calls, nil)
 	}
 	for i, c := range calls {
 		if alone || unsent(answers[i].Err) {
@@ -218,18 +218,39 @@ func (s *Conn) Together(ctx context.Context, calls ...ScriptArgs) []ScriptAnswer
 	return answers
 }
 
+// RunReading calls a script and reads in the same trip, where that can be, what is there after it. The commands that read are queued again
+// if the script has to be called again.
+func (s *Conn) RunReading(ctx context.Context, call ScriptArgs, read func(redis.Pipeliner)) (any, error) {
+	if s.where.Durability != config.DurabilityHA {
+		for _, answer := range s.inOneTrip(ctx, []ScriptArgs{call}, read) {
+			if !unsent(answer.Err) {
+				return answer.Value, answer.Err
+			}
+		}
+	}
+	v, err := s.Run(ctx, call.Name, call.Of, call.Args...)
+	if err != nil {
+		return nil, err
+	}
+	return v, s.Pipelined(ctx, call.Name, read)
+}
+
 // unsent reports whether a script did nothing for a reason that a call of it alone takes care of.
 func unsent(err error) bool {
 	return redis.HasErrorPrefix(err, "NOSCRIPT") || errors.Is(err, ErrFlushing)
 }
 
-// inOneTrip sends the calls at once and reads the answers.
-func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, answers []ScriptAnswer) {
+// inOneTrip sends the calls at once, and behind them what reads, unless nil, and reads the answers.
+func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, read func(redis.Pipeliner)) []ScriptAnswer {
+	answers := make([]ScriptAnswer, len(calls))
 	commands := make([]*redis.Cmd, len(calls))
 	_, all := s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, c := range calls {
 			call := s.callOf(c.Name, &c.Of, c.Args)
 			commands[i] = call.EvalSha(ctx, p, call.keys, call.args...)
+		}
+		if read != nil {
+			read(p)
 		}
 		return nil
 	})
@@ -246,6 +267,7 @@ func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, answers []Scri
 			answers[i].Value, answers[i].Err = s.unseal(c.Name, AsReply(v))
 		}
 	}
+	return answers
 }
 
 // Script is a script as it is sent.

@@ -53,6 +53,8 @@ type Script struct {
 	Flushes bool
 	// Gives says that the script gives out ids, so it has to wait until a server has confirmed the life of Redis.
 	Gives bool
+	// Meta are fields of meta that the script needs beside those of the history, which are read with them: meta_name in its body.
+	Meta []string
 }
 
 // Scripts are the scripts of one room.
@@ -120,7 +122,7 @@ func (room *Scripts) text(clock, name string) string {
 	var text strings.Builder
 	text.WriteString(room.read("lib/keys.lua") + cmp.Or(clock, room.read("lib/time.lua")) + "\n" + room.read("lib/now.lua"))
 	if !info.Bare {
-		text.WriteString(room.read("lib/history.lua"))
+		text.WriteString(withMeta(room.read("lib/history.lua"), info.Meta))
 	}
 	for _, lib := range info.Libs {
 		text.WriteString(room.read("lib/" + lib + ".lua"))
@@ -133,6 +135,19 @@ func (room *Scripts) text(clock, name string) string {
 			body, info.Flushes, info.Writes, info.Gives)
 	}
 	return text.String() + body
+}
+
+// historyFields is how many fields of meta the history reads for itself.
+const historyFields = 8
+
+// withMeta makes the history read further fields of meta.
+func withMeta(history string, names []string) string {
+	var list, locals strings.Builder
+	for i, name := range names {
+		fmt.Fprintf(&list, ", '%s'", name)
+		fmt.Fprintf(&locals, "local meta_%s = past[%d]\n", name, historyFields+1+i)
+	}
+	return strings.Replace(history, "--[[meta]])\n", list.String()+")\n"+locals.String(), 1)
 }
 
 // body is the file of a script.

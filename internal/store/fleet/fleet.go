@@ -25,7 +25,6 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"order":    {Writes: true},
 	"token":    {Writes: true, Relieves: true},
 	"presence": {Writes: true, Relieves: true},
-	"handle":   {Writes: true, Relieves: true},
 	"keep":     {Writes: true, Relieves: true},
 	"workers":  {},
 }}

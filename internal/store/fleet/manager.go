@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/internal/store/tasks"
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // ManagerAllowance is how long a manager that says nothing counts as alive.
@@ -167,7 +165,7 @@ func (s *Fleet) EndHandling(ctx context.Context, h Handling) error {
 func (s *Fleet) keep(ctx context.Context, h Handling, w *HandlingWatch, what string, replaces []string, ids []int64) error {
 	kept, err := s.kept(ctx, h, w, what, replaces, ids)
 	if err == nil && !kept {
-		return fmt.Errorf("handle: %w", conn.ErrHandlingLost)
+		return fmt.Errorf("keep: %w", conn.ErrHandlingLost)
 	}
 	return err
 }
@@ -185,57 +183,4 @@ func (s *Fleet) kept(ctx context.Context, h Handling, w *HandlingWatch, what str
 	}
 	w.saw(conn.AsReply(v).List(1).Fields(), h.Lease)
 	return conn.AsReply(v).Number(0) == 1, nil
-}
-
-// TakeHandling grants the tasks that are in that outcome and that no living
-// manager handles, and gives back others. It returns the granted ones with their
-// revisions; a task that was not held before has a new one. The error
-// matches [conn.ErrHandlingLost] if the lease is over. At most [MaxMoves] tasks a call.
-func (s *Fleet) TakeHandling(ctx context.Context, h Handling, outcome statemachine.State, back, take []int64) (map[int64]int64, error) {
-	if n := max(len(back), len(take)); n > tasks.MaxMoves {
-		return nil, fmt.Errorf("handle: %d tasks in one call: want at most %d", n, tasks.MaxMoves)
-	}
-	var of conn.Subject
-	for _, id := range take {
-		of.More = append(of.More, s.Keys.Task(id))
-	}
-	args := conn.Args([]any{h.Instance, string(outcome), len(back)}, back...)
-	v, err := s.Run(ctx, "handle", of, conn.Args(args, take...)...)
-	if err != nil {
-		return nil, err
-	}
-	if v == int64(-1) {
-		return nil, fmt.Errorf("handle: %w", conn.ErrHandlingLost)
-	}
-	granted := make(map[int64]int64, len(take))
-	for i, id := range take {
-		if rev := conn.AsReply(v).Text(i); rev != "" {
-			granted[id], _ = strconv.ParseInt(rev, 10, 64)
-		}
-	}
-	return granted, nil
-}
-
-// Handled returns which of the tasks a manager handles whose lease is not over, by
-// what the caller has watched. A lease whose length is not known is taken to last as
-// long as the one given.
-func (s *Fleet) Handled(ctx context.Context, w *HandlingWatch, lease time.Duration, ids []int64) (map[int64]bool, error) {
-	all, err := s.Redis.HGetAll(ctx, s.Keys.Handling()).Result()
-	if err != nil {
-		return nil, s.Failed("handling", err)
-	}
-	leases := map[string]string{}
-	for field, value := range all {
-		if instance, is := strings.CutPrefix(field, "@"); is {
-			leases[instance] = value
-		}
-	}
-	w.saw(leases, lease)
-	over, handled := w.over(), make(map[int64]bool, len(ids))
-	for _, id := range ids {
-		holder := all[strconv.FormatInt(id, 10)]
-		value, alive := leases[holder]
-		handled[id] = alive && over[holder] != value
-	}
-	return handled, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -105,28 +106,21 @@ type ClaimReply struct {
 // session it counts as a heartbeat; the error matches [conn.ErrLeaseLost], and
 // nothing is claimed, if that session is over.
 func (s *Tasks) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
-	call, err := s.claim(&req)
-	if err != nil {
-		return ClaimReply{}, err
-	}
-	v, err := s.Run(ctx, "claim", call.Of, call.Args...)
-	if err != nil {
-		return ClaimReply{}, err
-	}
-	return s.claimed(&req, v)
+	t := s.turn(ctx, nil, &req)
+	return t.Reply, t.Claimed
 }
 
-// claim is the call that claims.
-func (s *Tasks) claim(req *ClaimRequest) (conn.ScriptArgs, error) {
-	if req.Max < 1 || req.Worker == "" || req.Request == "" {
-		return conn.ScriptArgs{}, errors.New("claim: want a worker, a request and room for at least one task")
+// check says what of a request a script cannot take.
+func (r *ClaimRequest) check() error {
+	if r.Max < 1 || r.Worker == "" || r.Request == "" {
+		return errors.New("claim: want a worker, a request and room for at least one task")
 	}
-	if req.Node == "" && len(req.Resources) > 0 {
-		return conn.ScriptArgs{}, &statemachine.FieldError{
-			Field: "resources", Value: req.Resources.Text(), Want: "those of a node: name the node that they are counted for",
+	if r.Node == "" && len(r.Resources) > 0 {
+		return &statemachine.FieldError{
+			Field: "resources", Value: r.Resources.Text(), Want: "those of a node: name the node that they are counted for",
 		}
 	}
-	return conn.ScriptArgs{Name: "claim", Of: req.subject(s.Keys), Args: req.args()}, nil
+	return nil
 }
 
 // claimed reads the answer to that call.
@@ -149,11 +143,25 @@ func (s *Tasks) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 // more.
 const outdated = -2
 
-func (r *ClaimRequest) subject(k conn.Keys) conn.Subject {
-	var keys []string
+// call is the call of turn, or of dry, that makes the moves first.
+func (r *ClaimRequest) call(k conn.Keys, script string, moves int, m *moveCall) conn.ScriptArgs {
+	session := ""
+	if r.Incarnation > 0 {
+		session = strconv.FormatInt(r.Incarnation, 10)
+	}
+	keys := m.keys
+	args := append([]any{
+		moves, len(m.kinds), r.Worker, r.Request, r.Max, writer(r.Worker), session, r.Node, versionText(r.Rules), r.Known,
+		limitArg(r.MaxThreads), r.Resources.Text(), r.First, len(r.Candidates),
+	}, m.args...)
 	for i := range r.Candidates {
-		queue := r.Candidates[i].Queue.Name
-		keys = append(keys, k.BusyQueue(queue), k.BusyBoth(queue, r.Node), k.WakeQueue(queue))
+		q := &r.Candidates[i].Queue
+		keys = append(keys, k.BusyQueue(q.Name), k.BusyBoth(q.Name, r.Node), k.WakeQueue(q.Name))
+		args = append(args, q.Name, limitArg(q.Threads), limitArg(q.MaxThreads), conn.Flag(q.Order == task.Lifo),
+			q.EffectiveAging().Text(), len(r.Candidates[i].Buckets))
+		for _, b := range r.Candidates[i].Buckets {
+			args = append(args, b.Priority, b.Resources)
+		}
 	}
 	for i := range r.Candidates {
 		for _, b := range r.Candidates[i].Buckets {
@@ -161,28 +169,7 @@ func (r *ClaimRequest) subject(k conn.Keys) conn.Subject {
 			keys = append(keys, k.Ready(name), k.Wake(name))
 		}
 	}
-	return conn.Subject{Worker: r.Worker, Node: r.Node, More: keys}
-}
-
-func (r *ClaimRequest) args() []any {
-	session := ""
-	if r.Incarnation > 0 {
-		session = strconv.FormatInt(r.Incarnation, 10)
-	}
-	args := []any{
-		r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
-		writer(r.Worker), session, string(task.WorkerLost), string(task.WorkerStopped), r.Node, versionText(r.Rules), r.Known,
-		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, blame.GateRun, r.First, len(r.Candidates),
-	}
-	for i := range r.Candidates {
-		q := &r.Candidates[i].Queue
-		args = append(args, q.Name, limitArg(q.Threads), limitArg(q.MaxThreads), conn.Flag(q.Order == task.Lifo),
-			q.EffectiveAging().Text(), len(r.Candidates[i].Buckets))
-		for _, b := range r.Candidates[i].Buckets {
-			args = append(args, b.Priority, b.Resources)
-		}
-	}
-	return args
+	return conn.ScriptArgs{Name: script, Of: conn.Subject{Worker: r.Worker, Node: r.Node, More: keys}, Args: args}
 }
 
 func limitArg(l task.Limit) string {
@@ -228,12 +215,18 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 		},
 	}
 	if text := f.Get("meta"); text != "" {
-		_ = json.Unmarshal([]byte(text), &c.Spec.Meta) // what is no object of texts says nothing
+		c.Spec.Meta = decodeMeta(text)
 	}
 	if text := f.Get("argv"); text != "" {
 		c.Spec.Argv = decodeArgv(text)
 	}
 	return c
+}
+
+// decodeMeta reads the JSON object of the field meta; what is no object of texts says nothing.
+func decodeMeta(text string) (meta map[string]string) {
+	_ = json.Unmarshal([]byte(text), &meta)
+	return meta
 }
 
 // decodeArgv reads the JSON array of the field argv; any other text becomes the
@@ -262,7 +255,12 @@ var (
 var claimFields = placesOf(slices.Concat(claimedFirst, claimedMore))
 
 // writer pads a name as the original's log lines do.
-func writer(name string) string { return fmt.Sprintf("%-10s", name) }
+func writer(name string) string {
+	if missing := 10 - utf8.RuneCountInString(name); missing > 0 {
+		return name + "          "[:missing]
+	}
+	return name
+}
 
 // Turn is the answer to the end of some rounds and the claim of the next ones.
 type Turn struct {
@@ -281,26 +279,40 @@ func (s *Tasks) Turn(ctx context.Context, commits []Commit, req *ClaimRequest) (
 		t.Outcomes, t.Moved = s.Apply(ctx, commits...)
 		return t
 	}
-	move, err := s.moves(commits)
+	return s.turn(ctx, commits, req)
+}
+
+func (s *Tasks) turn(ctx context.Context, commits []Commit, req *ClaimRequest) (t Turn) {
+	moves, err := s.callOf(commits)
+	if err == nil {
+		err = req.check()
+	}
 	if err != nil {
 		return Turn{Moved: err, Claimed: err}
 	}
-	claim, err := s.claim(req)
+	call := req.call(s.Keys, "turn", len(commits), &moves)
+	answer, err := s.RunList(ctx, call.Name, call.Of, call.Args...)
 	if err != nil {
 		return Turn{Moved: err, Claimed: err}
 	}
-	answers := s.Together(ctx, move, claim)
-	if t.Moved = answers[0].Err; t.Moved == nil {
-		t.Outcomes, t.Moved = s.outcomes(commits, answers[0].Value)
+	if len(answer) != 2 {
+		err = fmt.Errorf("turn: %d answers, want 2", len(answer))
+		return Turn{Moved: err, Claimed: err}
 	}
-	if t.Claimed = answers[1].Err; t.Claimed == nil {
-		t.Reply, t.Claimed = s.claimed(req, answers[1].Value)
+	t.Outcomes, t.Moved = s.outcomes(commits, answer[0])
+	if refused, ok := answer[1].(error); ok {
+		t.Claimed = s.Failed(call.Name, refused)
+		return t
 	}
+	t.Reply, t.Claimed = s.claimed(req, answer[1])
 	return t
 }
 
 // taskWords are the fields that scripts read of a task, which follow from package task.
-var taskWords = map[string]string{"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore)}
+var taskWords = map[string]string{
+	"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore), "EVIDENCE_TTL": evidenceTTL,
+	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs),
+}
 
 // luaList is a list of fields as a script has it behind others.
 func luaList(names []string) string {

@@ -97,8 +97,9 @@ func (d *DryClaim) call(k conn.Keys) (conn.ScriptArgs, error) {
 	if d.Task != 0 {
 		bucket = slices.IndexFunc(d.Claim.Candidates[queue].Buckets, func(b task.Bucket) bool { return b.Name() == d.Bucket.Name() })
 	}
-	args := append(d.Claim.args(), queue+1, bucket+1, Member(d.Task), d.At.Text())
-	return conn.ScriptArgs{Name: "dry", Of: d.Claim.subject(k), Args: args}, nil
+	call := d.Claim.call(k, "dry", 0, &moveCall{})
+	call.Args = append(call.Args, queue+1, bucket+1, Member(d.Task), d.At.Text())
+	return call, nil
 }
 
 func decodeHindrance(r conn.Reply) Hindrance {

@@ -80,11 +80,11 @@ func DecodeSeenList(list conn.Reply, at conn.Clock) []TaskHeader {
 	seen := make([]TaskHeader, len(list))
 	for i := range list {
 		t := list.List(i)
-		fields := t[1:]
 		if all := t.List(1); len(all) > 0 {
-			fields = headerReply(all.Fields())
+			seen[i] = seenAt(decodeHeader(t.Number(0), wholeFields(all.Fields())), at)
+			continue
 		}
-		seen[i] = DecodeSeen(t.Number(0), fields, at)
+		seen[i] = DecodeSeen(t.Number(0), t[1:], at)
 	}
 	return seen
 }
@@ -123,38 +123,38 @@ func placesOf(names []string) map[string]int {
 	return m
 }
 
-// headerReply picks the fields of a header, in their order, from all that a task has.
-func headerReply(fields map[string]string) conn.Reply {
+// wholeFields reads the fields of a header from all that a task has.
+func wholeFields(fields map[string]string) FieldReader {
 	round := fields["round"]
-	light := make(conn.Reply, len(headerOrder))
-	for i, name := range headerOrder {
+	return FieldReader{Get: func(name string) string {
 		switch {
-		case slices.Contains(roundFields, name):
-			light[i] = fields[round+name]
+		case name[0] == ':':
+			return fields[round+name]
 		case name == "failed":
-			light[i] = conn.Flag(fields[round+":error"] != "")
+			return conn.Flag(fields[round+":error"] != "")
 		default:
-			light[i] = fields[name]
+			return fields[name]
 		}
-	}
-	return light
+	}}
 }
 
 // DecodeSeen reads a task that was read at a time: all its moments are by the time of the namespace then.
 func DecodeSeen(id int64, r conn.Reply, at conn.Clock) TaskHeader {
-	t := decodeHeader(id, r)
+	return seenAt(decodeHeader(id, FieldReader{Get: func(name string) string { return r.Text(headerIndex[name]) }}), at)
+}
+
+func seenAt(t TaskHeader, at conn.Clock) TaskHeader {
 	if at.Ahead > 0 {
 		t.StartAfter, t.EndBefore = at.Moment(t.StartAfter), at.Moment(t.EndBefore)
 	}
 	return t
 }
 
-func decodeHeader(id int64, r conn.Reply) TaskHeader {
-	f := FieldReader{Get: func(name string) string { return r.Text(headerIndex[name]) }}
+func decodeHeader(id int64, f FieldReader) TaskHeader {
 	t := TaskHeader{Found: Found{State: f.Get("state"), Round: f.Get("round"), Rev: f.Get("rev")}}
 	t.ID = id
 	switch {
-	case len(r) == 0 || t.Found.State == "" && t.Found.Round == "":
+	case t.Found.State == "" && t.Found.Round == "":
 		t.Err = &conn.DamageError{ID: id, Reason: "hash is missing"}
 		return t
 	case !statemachine.State(t.Found.State).Valid():

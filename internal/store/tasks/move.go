@@ -62,9 +62,12 @@ type Outcome struct {
 	ID     int64
 	Result statemachine.Result
 	// Err is nil unless Result is Refused. Then it matches
-	// statemachine.ErrStale, statemachine.ErrConflict, statemachine.ErrStopAsked
-	// or [task.ErrDamaged].
+	// statemachine.ErrStale, statemachine.ErrConflict (if [Tasks.Take] may not archive it, also [conn.ErrHandled]),
+	// statemachine.ErrStopAsked or [task.ErrDamaged].
 	Err error
+	// Unsettled says of a move that settles that it was made as
+	// [statemachine.Move.Unsettled]: a server judges the round.
+	Unsettled bool
 }
 
 // Apply makes decided moves, each on its own: one that is refused does not
@@ -88,31 +91,20 @@ func (s *Tasks) Apply(ctx context.Context, commits ...Commit) ([]Outcome, error)
 
 // moves is the call that makes the moves.
 func (s *Tasks) moves(commits []Commit) (conn.ScriptArgs, error) {
-	if len(commits) > MaxMoves {
-		return conn.ScriptArgs{}, fmt.Errorf("move: %d moves in one call: want at most %d", len(commits), MaxMoves)
+	call, err := s.callOf(commits)
+	if err != nil {
+		return conn.ScriptArgs{}, err
 	}
-	var call moveCall
-	for i := range commits {
-		if err := commits[i].check(); err != nil {
-			return conn.ScriptArgs{}, err
-		}
-		call.add(&commits[i])
-	}
-	keys := append(s.Keys.States(), call.buckets.keys(s.Keys)...)
-	for i := range commits {
-		keys = append(keys, s.Keys.Task(commits[i].ID))
-	}
-	args := append([]any{len(commits), evidenceTTL}, StateArgs()...)
-	args = append(args, len(call.buckets.names))
-	for _, name := range call.buckets.names {
-		args = append(args, name)
-	}
-	return conn.ScriptArgs{Name: "move", Of: conn.Subject{More: keys}, Args: append(args, call.moves...)}, nil
+	args := append([]any{len(commits), len(call.kinds)}, call.args...)
+	return conn.ScriptArgs{Name: "move", Of: conn.Subject{More: call.keys}, Args: args}, nil
 }
 
 // outcomes reads the answer to that call.
 func (s *Tasks) outcomes(commits []Commit, answer any) ([]Outcome, error) {
 	r := conn.AsReply(answer)
+	if len(commits) == 0 {
+		return nil, nil
+	}
 	if len(r) != len(commits)+1 {
 		return nil, fmt.Errorf("move: %d answers for %d moves", len(r)-1, len(commits))
 	}
@@ -146,6 +138,9 @@ func (o *Commit) check() error {
 	if o.AskStop {
 		return fmt.Errorf("move: task %d: it asks for a stop and moves nothing: want a call of AskStop", o.ID)
 	}
+	if o.To == statemachine.Archived {
+		return fmt.Errorf("move: task %d: it is archived: want a call of Take", o.ID)
+	}
 	if n := len(o.Fields); n > MaxFields {
 		return fmt.Errorf("move: task %d: %d field values in one commit: want at most %d", o.ID, n, MaxFields)
 	}
@@ -155,69 +150,178 @@ func (o *Commit) check() error {
 	return nil
 }
 
-// moveOutcome is the one place where the codes of the move script get their
-// meaning.
+// moveOutcome is the one place where the codes of the scripts move, stop and take get
+// their meaning.
 func moveOutcome(id, code int64) Outcome {
 	switch code {
 	case 1:
 		return Outcome{ID: id, Result: statemachine.Moved}
 	case 2:
 		return Outcome{ID: id, Result: statemachine.Repeated}
+	case 3:
+		return Outcome{ID: id, Result: statemachine.Moved, Unsettled: true}
 	case -1:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStale)}
 	case -2:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrConflict)}
 	case -4:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStopAsked)}
+	case -5:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w: %w", id, conn.ErrHandled, statemachine.ErrConflict)}
 	default:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: &conn.DamageError{ID: id, Reason: "hash is missing or damaged"}}
 	}
 }
 
-// moveCall gathers what the script is told of each move.
+// moveCall is what lib/moves.lua is told: what moves have in common once for each kind, then each move.
 type moveCall struct {
-	buckets bucketArgs
-	moves   []any
+	kinds []moveKind
+	keys  []string
+	args  []any
 }
 
-func (c *moveCall) add(o *Commit) {
-	next, bucket := o.ToRound(), 0
-	if o.To == statemachine.Open {
-		bucket = c.buckets.index(o.Bucket)
-	} else if o.From == statemachine.Open {
-		bucket = -c.buckets.index(o.Bucket)
+// moveKind is what moves have in common.
+type moveKind struct {
+	from, to      statemachine.State
+	event         statemachine.Event
+	actor         statemachine.Actor
+	via           string
+	count         statemachine.Counter
+	bucket        task.Bucket
+	marks, writer string
+}
+
+// kindOf returns the kind of a move. Its marks are explained in lib/moves.lua.
+func kindOf(o *Commit) moveKind {
+	k := moveKind{from: o.From, to: o.To, event: o.Event, actor: o.Actor, via: o.Via, count: o.Count, writer: o.Writer}
+	if o.From == statemachine.Open || o.To == statemachine.Open {
+		k.bucket = o.Bucket
 	}
-	fence := any(o.Rev)
+	var marks [9]byte
+	n := 0
+	for _, m := range [...]struct {
+		is   bool
+		mark byte
+	}{
+		{o.Fenced, 'f'},
+		{o.From == statemachine.Running, 'h'},
+		{o.Settles(), 's'},
+		{o.NextRound, 'n'},
+		{o.To == statemachine.Open, 'o'},
+		{o.Deadline != statemachine.Never || o.NotBefore != 0, 't'},
+		{len(o.Drop) > 0, 'd'},
+		{o.StopAsked || !o.NextRound, 'c'},
+		{o.Node == NodeGood, 'g'},
+		{o.Node == NodeBad, 'b'},
+	} {
+		if m.is {
+			marks[n] = m.mark
+			n++
+		}
+	}
+	k.marks = string(marks[:n])
+	return k
+}
+
+// callOf checks the commits and makes keys and arguments of them.
+func (s *Tasks) callOf(commits []Commit) (moveCall, error) {
+	if len(commits) > MaxMoves {
+		return moveCall{}, fmt.Errorf("move: %d moves in one call: want at most %d", len(commits), MaxMoves)
+	}
+	var c moveCall
+	moves := make([]any, 0, argsOf(commits))
+	for i := range commits {
+		if err := commits[i].check(); err != nil {
+			return moveCall{}, err
+		}
+		moves = commits[i].args(moves, c.index(&commits[i]))
+	}
+	c.keys = make([]string, 0, 4*len(c.kinds)+len(commits))
+	for i := range c.kinds {
+		c.add(s.Keys, &c.kinds[i])
+	}
+	for i := range commits {
+		c.keys = append(c.keys, s.Keys.Task(commits[i].ID))
+	}
+	c.args = append(c.args, moves...)
+	return c, nil
+}
+
+// argsOf is about how many arguments moves have.
+func argsOf(commits []Commit) int {
+	n := 12 * len(commits)
+	for i := range commits {
+		n += len(commits[i].Fields) + len(commits[i].Drop)
+	}
+	return n
+}
+
+// index is that of the kind of a move, from 1. Behind one that settles stands the one that only reports.
+func (c *moveCall) index(o *Commit) int {
+	k := kindOf(o)
+	if i := slices.Index(c.kinds, k); i >= 0 {
+		return i + 1
+	}
+	c.kinds = append(c.kinds, k)
+	i := len(c.kinds)
+	if o.Settles() {
+		plain := *o
+		plain.Move = o.Unsettled()
+		c.kinds = append(c.kinds, kindOf(&plain))
+	}
+	return i
+}
+
+// add is what the script is told of a kind.
+func (c *moveCall) add(keys conn.Keys, k *moveKind) {
+	bucket := ""
+	c.keys = append(c.keys, keys.State(k.from), keys.State(k.to))
+	if k.from == statemachine.Open || k.to == statemachine.Open {
+		bucket = k.bucket.Name()
+		c.keys = append(c.keys, keys.Ready(bucket), keys.Wake(bucket))
+	}
+	c.args = append(c.args, string(k.from), string(k.to), string(k.event), string(k.actor), k.via, string(k.count), wakes(k.to), bucket,
+		k.marks, writer(k.writer))
+}
+
+// args adds what the script is told of a move. What stands in the commit is named by pointers: values would be copied to the heap.
+func (o *Commit) args(args []any, kind int) []any {
+	fence := any(&o.Rev)
 	if o.Fenced {
-		fence = o.Claim
+		fence = &o.Claim
 	}
-	c.moves = append(c.moves, o.ID, string(o.From), string(o.To), o.Round, next, conn.Flag(o.Fenced), fence,
-		string(o.Event), string(o.Actor), string(o.Count), DeadlineText(o.Deadline), wakes(o.To), bucket, writer(o.Writer),
-		RestText(o.NotBefore), conn.Flag(o.StopAsked || !o.NextRound), string(o.Node))
-	c.list(o.Stamps()...)
-	edges := o.Edges()
-	c.moves = append(c.moves, len(edges))
-	for _, e := range edges {
-		c.moves = append(c.moves, e.From+" -> "+e.To)
+	args = append(args, &o.ID, kind, &o.Round, fence, o.lines())
+	if o.Settles() {
+		args = append(args, &o.Rev, DeadlineText(o.Until))
 	}
-	c.moves = append(c.moves, len(o.Lines))
-	for _, l := range o.Lines {
-		c.moves = append(c.moves, formatLine(l, o.Writer))
+	if o.Deadline != statemachine.Never || o.NotBefore != 0 {
+		args = append(args, DeadlineText(o.Deadline), RestText(o.NotBefore))
 	}
-	fields := o.Fields
-	if outcome := o.Outcome(); outcome != statemachine.None {
-		fields = append([]string{"outcome", string(outcome)}, fields...)
+	if len(o.Drop) > 0 {
+		args = withTexts(args, o.Drop)
 	}
-	c.list(fields...)
-	c.list(o.Drop...)
-	c.moves = append(c.moves, conn.Flag(o.From == statemachine.Running))
+	return withTexts(args, o.Fields)
 }
 
-func (c *moveCall) list(texts ...string) {
-	c.moves = append(c.moves, len(texts))
-	for _, t := range texts {
-		c.moves = append(c.moves, t)
+// lines are those for the log, as one text.
+func (o *Commit) lines() string {
+	if len(o.Lines) == 0 {
+		return ""
 	}
+	texts := make([]string, len(o.Lines))
+	for i, l := range o.Lines {
+		texts[i] = formatLine(l, o.Writer)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// withTexts adds texts with their number before them, by pointers as in args.
+func withTexts(args []any, texts []string) []any {
+	args = append(args, len(texts))
+	for i := range texts {
+		args = append(args, &texts[i])
+	}
+	return args
 }
 
 // StateArgs is the number of states and their names.
@@ -238,8 +342,6 @@ func wakes(to statemachine.State) string {
 		return "server"
 	case to.IsOutcome():
 		return "ended"
-	case to == statemachine.Archived:
-		return "archived"
 	default:
 		return ""
 	}
@@ -377,8 +479,10 @@ func staleRound(t *statemachine.Task) error {
 }
 
 func formatLine(l Line, name string) string {
-	at := time.UnixMicro(int64(l.At)).UTC().Format(time.DateTime)
-	return at + " - " + writer(name) + " " + l.Text
+	text := make([]byte, 0, len(time.DateTime)+len(" - ")+max(10, len(name))+1+len(l.Text))
+	text = time.UnixMicro(int64(l.At)).UTC().AppendFormat(text, time.DateTime)
+	text = append(append(text, " - "...), writer(name)...)
+	return string(append(append(text, ' '), l.Text...))
 }
 
 // Progress is how far a program says it has come.
@@ -404,4 +508,4 @@ func (far Progress) String() string {
 const maxProgress = 256
 
 // evidenceTTL is for how many seconds evidence is gathered before it begins anew.
-const evidenceTTL = 3600
+const evidenceTTL = "3600"

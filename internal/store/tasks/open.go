@@ -1,16 +1,14 @@
 package tasks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -76,14 +74,14 @@ func (s *Tasks) Prepare(req OpenRequest) (*Opening, error) {
 		return nil, errors.New("open: a request needs a key")
 	}
 	o := &Opening{store: s, req: req}
-	call := openCall{store: s, req: &o.req}
+	call := openCall{keys: s.Keys, req: &o.req, tasks: make([]opened, len(req.Specs))}
 	for i := range req.Specs {
 		if err := call.add(i); err != nil {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
 		}
 	}
-	o.of = conn.Subject{Request: req.Key, More: append(call.buckets.keys(s.Keys), call.keys...)}
 	o.args = call.args()
+	o.of = conn.Subject{Request: req.Key, More: append(call.buckets.keys(s.Keys), call.named...)}
 	return o, nil
 }
 
@@ -102,9 +100,11 @@ func (o *Opening) Send(ctx context.Context) ([]task.Opened, error) {
 		need.Reason = NeedPurged
 		err = fmt.Errorf("open: %w", need)
 	}
+	newest := int64(0)
 	for i := range opened {
-		o.store.Memory.Saw(opened[i].ID)
+		newest = max(newest, opened[i].ID)
 	}
+	o.store.Memory.Saw(newest)
 	return opened, err
 }
 
@@ -131,82 +131,33 @@ func (req *OpenRequest) opened(r conn.Reply) ([]task.Opened, error) {
 	case "plan":
 		return nil, fmt.Errorf("open: %w", req.refused(r))
 	}
-	opened := make([]task.Opened, len(r))
-	for i := range r {
-		one := r.List(i)
-		opened[i] = task.Opened{ID: one.Number(0), Existing: one.Text(1) != ""}
+	return remembered(r.Text(1)), nil
+}
+
+// remembered reads what a request remembers: the first and the last id, or "=" and each, with "*" if it was there before; a digest
+// may follow.
+func remembered(text string) []task.Opened {
+	ids := strings.Fields(strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz"))
+	if first, last := conn.IDOf(ids[0]), conn.IDOf(ids[len(ids)-1]); len(ids) == 2 && first > 0 && last > 0 {
+		opened := make([]task.Opened, last-first+1)
+		for i := range opened {
+			opened[i].ID = first + int64(i)
+		}
+		return opened
 	}
-	return opened, nil
+	opened := make([]task.Opened, 0, len(ids))
+	for _, id := range ids {
+		id, was := strings.CutSuffix(id, "*")
+		if n := conn.IDOf(id); n > 0 {
+			opened = append(opened, task.Opened{ID: n, Existing: was})
+		}
+	}
+	return opened
 }
 
 // submissionTTL is how long a key of a submission is remembered where the
 // request does not say.
 const submissionTTL = 7 * 24 * time.Hour
-
-// openCall gathers the arguments of the script.
-type openCall struct {
-	store   *Tasks
-	req     *OpenRequest
-	buckets bucketArgs
-	queues  []any
-	keys    []string // that tasks name
-	place   map[string]int
-	tasks   []any
-}
-
-// add adds the task at a place of the request.
-func (c *openCall) add(place int) error {
-	d := &c.req.Specs[place]
-	if err := CheckNeeds(d, place, c.req.Plan > 0); err != nil {
-		return err
-	}
-	deadline := d.Text("end_before")
-	if deadline == statemachine.Never.Text() {
-		deadline = ""
-	}
-	bucket := d.Bucket()
-	if q := bucket.QueueName(); q != task.DefaultQueue && !slices.Contains(c.queues, any(q)) {
-		c.queues = append(c.queues, q)
-	}
-	key, how := c.identity(d)
-	fields := values(d, c.store.Namespace())
-	c.tasks = append(c.tasks, c.buckets.index(bucket), conn.Flag(d.Text("hold") != ""), d.Text(startField), deadline, key, how,
-		conn.IDText(d.ReplayOf), len(fields))
-	c.tasks = append(c.tasks, fields...)
-	c.tasks = append(c.tasks, 2*len(d.Needs))
-	for _, n := range d.Needs {
-		to := strconv.FormatInt(n.Task, 10)
-		if n.Task == 0 {
-			to = "@" + strconv.Itoa(n.Index+1)
-		}
-		c.tasks = append(c.tasks, to, string(cmp.Or(n.On, task.NeedsSuccess)))
-	}
-	return nil
-}
-
-// identity is the place of the key that says whether the task is there already.
-func (c *openCall) identity(d *task.Definition) (place any, how string) {
-	var name string
-	k := c.store.Keys
-	switch key := d.Text("key"); {
-	case d.RetryOf > 0:
-		name, how = k.Task(d.RetryOf), "retry"
-	case key != "":
-		name, how = k.Submitted(d.Text(QueueField), key), "key"
-	default:
-		return "", ""
-	}
-	if c.place == nil {
-		c.place = map[string]int{}
-	}
-	at, known := c.place[name]
-	if !known {
-		c.keys = append(c.keys, name)
-		at = len(c.keys)
-		c.place[name] = at
-	}
-	return at, how
-}
 
 // versionText is a version of the rules as scripts compare it, empty for any.
 func versionText(rules int64) string {
@@ -214,28 +165,6 @@ func versionText(rules int64) string {
 		return ""
 	}
 	return strconv.FormatInt(rules-1, 10)
-}
-
-func (c *openCall) args() []any {
-	req := c.req
-	ttl, life, n := req.KeyTTL, req.Life, len(req.Specs)
-	if ttl <= 0 {
-		ttl = submissionTTL
-	}
-	if life <= 0 {
-		life = RequestTTL
-	}
-	args := []any{
-		int(life.Seconds()), n, string(statemachine.Open), conn.Protocol,
-		int64(ttl.Seconds()), string(statemachine.Blocked), conn.IDText(req.Plan), versionText(req.Rules),
-	}
-	args = append(args, req.Grow.args(n)...)
-	args = append(args, len(c.buckets.names))
-	for _, b := range c.buckets.names {
-		args = append(args, b)
-	}
-	args = append(append(args, len(c.queues)), c.queues...)
-	return append(append(args, c.tasks...), req.Digest)
 }
 
 // Names of hash fields of a task that other records have too.
@@ -246,29 +175,6 @@ const (
 	ClassField     = "class" // of a task, a queue and a round, each its own
 	startField     = "start_after"
 )
-
-// values are the hash fields at creation, to which the script adds id and the stamp.
-func values(d *task.Definition, namespace string) []any {
-	fields := append(d.Values(), "round", "0", "fails", "0", "timeouts", "0", "log", "", "namespace", namespace)
-	add := func(name string, n int64) {
-		if n > 0 {
-			fields = append(fields, name, strconv.FormatInt(n, 10))
-		}
-	}
-	add("retry_of", d.RetryOf)
-	add("replay_of", d.ReplayOf)
-	if d.ReplayOf > 0 {
-		fields = append(fields, "replay_round", strconv.Itoa(d.ReplayRound))
-	}
-	if d.Grows {
-		fields = append(fields, "feeds", "1", "grows", "1")
-	}
-	v := make([]any, len(fields))
-	for i, text := range fields {
-		v[i] = text
-	}
-	return v
-}
 
 // Grow is where in a step of a plan the tasks of a request stand.
 type Grow struct {

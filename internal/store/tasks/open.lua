@@ -3,15 +3,19 @@
 -- KEYS meta, taskID, request, open, due, buckets, queues, blocked, setAside; then pairs: ready, wake; then the keys that
 --   tasks name: of a submission, or of a task that is repeated
 -- ARGV ttl (of the request, in seconds), tasks (their number), open (state of open tasks), protocol (its version),
---   life (of submissions, in seconds), held (state of held tasks), plan (of all tasks, or ''), rules (their version, '' for any);
+--   life (of submissions, in seconds), held (state of held tasks), plan (of all tasks, or ''), rules (their version, '' for any),
+--   digest (of what is asked for, in letters, or ''), due ('1' if a task has an end_before), marked ('1' if tasks are of a plan,
+--   have keys, or stand for others);
 --   then 0, or what a step of the plan is opened with (lib/planned.lua): number of texts, followed by these
 --   then the number of buckets, followed by their names
 --   then the number of queues that must exist, followed by their names
---   then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
---     which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of field values, fields and values,
---     number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
---   The last one is the digest of what is asked for, in letters, or ''.
--- Returns {{id, '1' if it was there}...}. A refusal changes nothing:
+--   then the number of templates, each: index of its bucket, '1' if its tasks are held, the places of the values of start_after and
+--     end_before, number of fields and values, these, number of values in which its tasks differ, their places
+--   then for each task: the index of its template if there are several, the values in which it differs; of marked ones also
+--     which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of
+--     further fields and values, these, number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
+-- Returns {'opened', ids} as the request remembers them: "first last", or "=" and each id, with "*" if it was there; then the digest.
+--   A refusal changes nothing:
 --   {'rules'}: other rules are in force
 --   {'other'}: the request was made for something else
 --   {'no queue', name}
@@ -19,157 +23,152 @@
 --   {'plan', what is wrong (lib/planned.lua), ...}
 -- Sent again with the same request: the same ids, and nothing changes. An error, and nothing changes, if a task with a new
 -- id exists already or a key has another type.
-local function remembered(text)
-  local first, last = string.match(text, '^(%d+) (%d+) ?%l*$')
-  local ids = {}
-  if first then
-    for id = tonumber(first), tonumber(last) do ids[#ids + 1] = {string.format('%d', id), ''} end
-    return ids
-  end
-  for id, old in string.gmatch(text, '(%d+)(%*?)') do ids[#ids + 1] = {id, old == '*' and '1' or ''} end
-  return ids
-end
-local digest = table.remove(ARGV)
 local before = redis.call('GET', K.request)
 if before then
   local was = string.match(before, '%l+$') -- none of a request of an older release
-  if was and digest ~= '' and was ~= digest then return {'other'} end
-  return remembered(before)
+  if was and A.digest ~= '' and was ~= A.digest then return {'other'} end
+  return {'opened', before}
 end
 
-local meta = redis.pcall('HMGET', K.meta, 'adopted', 'rules')
-if A.rules ~= '' and not meta.err and (meta[2] or '0') ~= A.rules then return {'rules'} end
+if A.rules ~= '' and (meta_rules or '0') ~= A.rules then return {'rules'} end
 
 local growth, names, needed = args(), args(), args()
 for _, queue in ipairs(needed) do
   if redis.call('SISMEMBER', K.queues, queue) == 0 then return {'no queue', queue} end
 end
 
-local buckets, wakes, firstkey = {}, {}, #K + 2 * #names
-for i = 1, #names do buckets[i], wakes[i] = KEYS[#K + 2 * i - 1], KEYS[#K + 2 * i] end
-local wrong = wrongtype('hash', {K.meta, K.setAside}) or wrongtype('set', {K.buckets, K.queues}) or wrongtype('zset', {K.open, K.due, K.blocked}) or wrongtype('zset', buckets)
-  or wrongtype('list', wakes)
+-- Look at all that is written below: what is not read here is asked for its type.
+local stamp, count, firstkey = now(), tonumber(A.tasks), #K + 2 * #names
+local aside, unknown, buckets, sets = redis.call('HLEN', K.setAside) > 0, {}, {}, {}
+for i, name in ipairs(names) do
+  sets[i] = KEYS[#K + 2 * i - 1]
+  buckets[i] = {scores = {}, first = math.huge, wake = redis.call('LLEN', KEYS[#K + 2 * i]) == 0}
+  if redis.call('SISMEMBER', K.buckets, name) == 0 then unknown[#unknown + 1] = name end
+end
+
+-- A template is the record of its tasks, in which each puts the values that are its own.
+local templates = {}
+for i = 1, tonumber(arg()) do
+  local t = {bucket = buckets[tonumber(arg())], held = arg() == '1', start = tonumber(arg()), deadline = tonumber(arg()), record = args(), own = args()}
+  local record, n, state = t.record, #t.record, t.held and A.held or A.open
+  record[n + 1], record[n + 2], record[n + 3], record[n + 4], record[n + 5], record[n + 6] = 'round', '0', 'fails', '0', 'timeouts', '0'
+  record[n + 7], record[n + 8], record[n + 9], record[n + 10] = 'log', '', 'namespace', string.sub(namespace, 1, -2)
+  record[n + 11], record[n + 13], record[n + 14], record[n + 15], record[n + 16] = 'id', 'state', state, '0:' .. state, stamp
+  t.id = n + 12
+  for k, place in ipairs(t.own) do t.own[k] = tonumber(place) end
+  if t.held or A.plan ~= '' then sets[#sets + 1] = K.blocked end
+  if not t.held then sets[#sets + 1] = K.open end
+  templates[i] = t
+end
+local several = #templates > 1
+if A.due ~= '' then sets[#sets + 1] = K.due end
+local wrong = wrongtype('zset', sets)
 if wrong then return wrong end
 
--- Read what is asked for, and which of it is there already.
-local stamp = now()
-local tasks, made, fresh = {}, {}, 0
-for i = 1, tonumber(A.tasks) do
-  local t = {bucket = tonumber(arg()), held = arg() == '1', start = arg(), deadline = arg(), key = tonumber(arg()), how = arg(), replays = arg()}
-  t.values, t.needs = args(), args()
-  if t.key then
-    local key = KEYS[firstkey + t.key]
-    if t.how == 'retry' then
-      local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev', 'plan', 'outcome', 'skipped', 'feeds', 'id', 'grows')
-      if not old[1] then return {'no task', i} end
-      t.former = old
-      t.rev = following(old[3])
-      t.old = old[2] and old[2] ~= '' and old[2] or nil
-    else
-      t.old = redis.call('GET', key) or nil
-    end
-    t.twin = not t.old and made[t.key] -- the same key twice in one request
-    made[t.key] = made[t.key] or t
+local tasks, known, planned
+if A.marked ~= '' then
+  tasks, known = marks(count, templates, firstkey)
+  if not tasks then return known end
+  if A.plan == '' then
+    wrong = foreign(tasks)
+  else
+    planned, wrong = plans(A.plan, stamp, growth)
+    wrong = wrong or planned.resolve(tasks)
   end
-  if not t.old and not t.twin then fresh = fresh + 1 end
-  tasks[i] = t
+  if wrong then return wrong end
 end
 
-local planned, refused = plans(A.plan, stamp, growth)
-refused = refused or planned.resolve(tasks)
-if refused then return refused end
-
-local first = (tonumber(redis.call('GET', K.taskID) or '0') or 0) + 1
-local hashes = {}
+local fresh, last, ids, keys = count - (known or 0), tonumber(redis.call('GET', K.taskID) or '0') or 0, {}, {}
 for i = 1, fresh do
-  local id = string.format('%d', first - 1 + i)
-  hashes[i] = K.task(id)
+  ids[i] = string.format('%d', last + i)
+  keys[i] = K.task(ids[i])
 end
-if fresh > 0 and redis.call('EXISTS', unpack(hashes)) > 0 then
+if fresh > 0 and redis.call('EXISTS', unpack(keys)) > 0 then
   return redis.error_reply('ERR task_id is behind the tasks: set it to the highest id there is')
 end
-local last = fresh > 0 and redis.call('INCRBY', K.taskID, fresh) or first - 1
 
 -- The watermark of known ids moves along while nobody else makes ids.
-local adopted = meta[1]
-if not adopted then
-  redis.call('HSETNX', K.meta, 'protocol', A.protocol)
-  adopted = '0'
-  redis.call('HSET', K.meta, 'adopted', '0')
+local adopted = meta_adopted or '0'
+if not meta_adopted then redis.call('HSETNX', K.meta, 'protocol', A.protocol) end
+if tonumber(adopted) == last then adopted = string.format('%d', last + fresh) end
+if adopted ~= meta_adopted then redis.call('HSET', K.meta, 'adopted', adopted) end
+if fresh > 0 then
+  redis.call('INCRBY', K.taskID, fresh)
+  if aside then redis.call('HDEL', K.setAside, unpack(ids)) end -- an id from before a flush may be that of a dead letter
 end
-if tonumber(adopted) == first - 1 then
-  redis.call('HSET', K.meta, 'adopted', last)
-end
-
--- An id from before a flush may be that of a dead letter.
-if fresh > 0 and redis.call('EXISTS', K.setAside) == 1 then
-  local ids = {}
-  for i = 1, fresh do ids[i] = string.format('%d', first - 1 + i) end
-  redis.call('HDEL', K.setAside, unpack(ids))
-end
-
-local new = 0
-for _, name in ipairs(names) do new = new + redis.call('SADD', K.buckets, name) end
-if new > 0 then
-  redis.call('HINCRBY', K.meta, 'buckets', new)
+if #unknown > 0 then
+  redis.call('SADD', K.buckets, unpack(unknown))
+  redis.call('HINCRBY', K.meta, 'buckets', #unknown)
   redis.call('PUBLISH', K.rules, '1')
 end
 
-local ready = {}
-local function add(v, field, value)
-  v[#v + 1] = field
-  v[#v + 1] = value
+-- Where a task waits, its score is its start_after if one was given, also one in the past, else now: from then on it is in line.
+local open, blocked, due, template, n, start, score, soon = {}, {}, {}, templates[1], 0, nil, nil, nil
+for i = 1, count do
+  local t = tasks and tasks[i]
+  if t then
+    template, at = t.template, t.place
+  elseif several then
+    template = templates[tonumber(arg())]
+  end
+  local own, record, held = template.own, template.record, template.held
+  if not t or not t.old and not t.twin then
+    n = n + 1
+    local id = ids[n]
+    for k = 1, #own do record[own[k]] = ARGV[at + k] end
+    record[template.id] = id
+    if t then
+      t.id = id
+      record, held = mark(t, planned, firstkey, A.life)
+    end
+    redis.call('HSET', keys[n], unpack(record))
+    happened(id, '0', '', held and A.held or A.open, 'create', 'manager', '')
+    local m = #due
+    if A.due ~= '' and record[template.deadline] ~= 'inf' then due[m + 1], due[m + 2] = moment(record[template.deadline]), id end
+    if held then
+      m = #blocked
+      blocked[m + 1], blocked[m + 2] = stamp, id
+    else
+      if record[template.start] ~= start then
+        start = record[template.start]
+        score = tonumber(start) > 0 and moment(start) or stamp
+        soon = tonumber(score) <= tonumber(stamp)
+      end
+      m = #open
+      open[m + 1], open[m + 2] = start, id
+      local line, member = template.bucket, string.char(96 + #id) .. id
+      m = #line.scores
+      line.scores[m + 1], line.scores[m + 2] = score, member
+      if soon then
+        line.due = true
+      elseif tonumber(score) < line.first then
+        line.first, line.head = tonumber(score), member
+      end
+    end
+  end
+  at = at + #own
 end
-
--- replayed tells a task that another one runs a round of it again, and needs it until it is archived itself.
-local function replayed(key, by)
-  local t = redis.pcall('HMGET', key, 'state', 'replayed_by', 'rev')
-  if t.err or not t[1] then return end
-  local others = t[2] and t[2] ~= '' and t[2] .. ' ' or ''
-  if #others > 200 then others = string.match(string.sub(others, -200), ' (.*)$') end
-  redis.call('HSET', key, 'replayed_by', others .. by, 'rev', string.format('%d', following(t[3])))
-end
-
--- write makes one task. Where it waits, its score is its start_after if one was given, also
--- one in the past, else now: from then on it is in line.
-local function write(t, text)
-  local v = t.values
-  if planned then t.held = planned.enter(t, text, v) end
-  local state = t.held and A.held or A.open
-  add(v, 'id', text)
-  add(v, 'state', state)
-  add(v, '0:' .. state, stamp)
-  redis.call('HSET', K.task(text), unpack(v))
-  happened(text, '0', '', state, 'create', 'manager', '')
-  redis.call('ZADD', t.held and K.blocked or K.open, t.held and stamp or t.start, text)
-  if t.deadline ~= '' then redis.call('ZADD', K.due, moment(t.deadline), text) end
-  if not t.held then
-    local start, bucket, member = tonumber(t.start) > 0 and moment(t.start) or stamp, buckets[t.bucket], string.char(96 + #text) .. text
-    redis.call('ZADD', bucket, start, member)
+if #open > 0 then redis.call('ZADD', K.open, unpack(open)) end
+if #blocked > 0 then redis.call('ZADD', K.blocked, unpack(blocked)) end
+if #due > 0 then redis.call('ZADD', K.due, unpack(due)) end
+for i, b in ipairs(buckets) do
+  if #b.scores > 0 then
+    redis.call('ZADD', sets[i], unpack(b.scores))
     -- Waiters must learn of a start that is earlier than all they know.
-    if tonumber(start) <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
+    if b.wake and (b.due or redis.call('ZRANGE', sets[i], 0, 0)[1] == b.head) then redis.call('LPUSH', KEYS[#K + 2 * i], '1') end
   end
-  if t.how == 'retry' then
-    redis.call('HSET', KEYS[firstkey + t.key], 'retried_by', text, 'rev', string.format('%d', t.rev))
-  elseif t.key then
-    redis.call('SET', KEYS[firstkey + t.key], text, 'EX', A.life)
-  end
-  if t.replays ~= '' then replayed(K.task(t.replays), text) end
 end
+if planned then planned.done(fresh) end
 
-local answer, texts, id = {}, {}, first - 1
-for i, t in ipairs(tasks) do
-  local old = t.old or t.twin and t.twin.id
-  if not old then
-    id = id + 1
-    t.id = string.format('%d', id)
-    write(t, t.id)
+local memory = string.format('%d %d', last + 1, last + fresh)
+if fresh < count then
+  local texts = {'='}
+  for i, t in ipairs(tasks) do
+    local old = t.old or t.twin and t.twin.id
+    texts[i + 1] = old and old .. '*' or t.id
   end
-  answer[i] = {old or t.id, old and '1' or ''}
-  texts[i] = old and old .. '*' or t.id
+  memory = table.concat(texts, ' ')
 end
-planned.done(fresh)
-for bucket in pairs(ready) do token(wakes[bucket]) end
-local memory = fresh == #tasks and string.format('%d %d', first, last) or '=' .. table.concat(texts, ' ')
-redis.call('SET', K.request, digest ~= '' and memory .. ' ' .. digest or memory, 'EX', A.ttl)
-return answer
+if A.digest ~= '' then memory = memory .. ' ' .. A.digest end
+redis.call('SET', K.request, memory, 'EX', A.ttl)
+return {'opened', memory}

@@ -27,27 +27,42 @@ func (s *Tasks) Task(ctx context.Context, id int64) (*TaskHeader, error) {
 // TasksByID reads tasks whole, in the order of the ids; nil for those that are not
 // there.
 func (s *Tasks) TasksByID(ctx context.Context, ids []int64) ([]*TaskHeader, error) {
-	cmds := make([]*redis.MapStringStringCmd, len(ids))
-	archived := make([]*redis.FloatCmd, len(ids))
-	err := s.Pipelined(ctx, "read", func(p redis.Pipeliner) {
-		for i, id := range ids {
-			cmds[i] = p.HGetAll(ctx, s.Keys.Task(id))
-			archived[i] = p.ZScore(ctx, s.Keys.State(statemachine.Archived), strconv.FormatInt(id, 10))
-		}
-	})
-	if err != nil {
+	r := reader{keys: s.Keys, ids: ids}
+	if err := s.Pipelined(ctx, "read", func(p redis.Pipeliner) { r.queue(ctx, p) }); err != nil {
 		return nil, err
 	}
-	tasks := make([]*TaskHeader, len(ids))
-	for i, id := range ids {
-		if fields, err := cmds[i].Result(); err != nil || len(fields) > 0 {
+	return r.tasks(), nil
+}
+
+// reader reads tasks whole, in a pipeline.
+type reader struct {
+	keys     conn.Keys
+	ids      []int64
+	hashes   []*redis.MapStringStringCmd
+	archived []*redis.FloatCmd
+}
+
+func (r *reader) queue(ctx context.Context, p redis.Pipeliner) {
+	r.hashes, r.archived = make([]*redis.MapStringStringCmd, len(r.ids)), make([]*redis.FloatCmd, len(r.ids))
+	archived := r.keys.State(statemachine.Archived)
+	for i, id := range r.ids {
+		r.hashes[i] = p.HGetAll(ctx, r.keys.Task(id))
+		r.archived[i] = p.ZScore(ctx, archived, strconv.FormatInt(id, 10))
+	}
+}
+
+// tasks are those that were read, in the order of the ids; nil for those that are not there.
+func (r *reader) tasks() []*TaskHeader {
+	tasks := make([]*TaskHeader, len(r.ids))
+	for i, id := range r.ids {
+		if fields, err := r.hashes[i].Result(); err != nil || len(fields) > 0 {
 			tasks[i] = decodeTask(id, fields)
-			if archived[i].Err() == nil {
+			if r.archived[i].Err() == nil {
 				tasks[i].archivedByForeigner()
 			}
 		}
 	}
-	return tasks, nil
+	return tasks
 }
 
 // archivedByForeigner reads the original's archive, which leaves the hash's
@@ -66,7 +81,7 @@ func ArchivedTask(id int64, fields map[string]string) *TaskHeader {
 }
 
 func decodeTask(id int64, fields map[string]string) *TaskHeader {
-	t := decodeHeader(id, headerReply(fields))
+	t := decodeHeader(id, wholeFields(fields))
 	t.Fields = fields
 	return &t
 }
@@ -110,13 +125,63 @@ func (s *Tasks) IDs(ctx context.Context, state statemachine.State, offset, limit
 	if err != nil {
 		return nil, s.Failed("list", err)
 	}
+	return idsOf(texts), nil
+}
+
+// Page is a part of a set by rank, the oldest first. The zero Page is none.
+type Page struct {
+	State       statemachine.State
+	First, Most int
+}
+
+// Head is what a page came to: how many tasks are in the state altogether, and the ids of the page.
+type Head struct {
+	Total int
+	IDs   []int64
+}
+
+// Heads reads pages, in one trip.
+func (s *Tasks) Heads(ctx context.Context, pages ...Page) ([]Head, error) {
+	totals, lists := make([]*redis.IntCmd, len(pages)), make([]*redis.StringSliceCmd, len(pages))
+	err := s.Pipelined(ctx, "list", func(p redis.Pipeliner) {
+		for i, page := range pages {
+			totals[i], lists[i] = p.ZCard(ctx, s.Keys.State(page.State)), s.queuePage(ctx, p, page)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	heads := make([]Head, len(pages))
+	for i := range pages {
+		heads[i] = Head{int(totals[i].Val()), pageOf(lists[i])}
+	}
+	return heads, nil
+}
+
+// queuePage reads a page in a pipeline; pageOf are its ids then.
+func (s *Tasks) queuePage(ctx context.Context, p redis.Pipeliner, page Page) *redis.StringSliceCmd {
+	if page.Most <= 0 {
+		return nil
+	}
+	return p.ZRange(ctx, s.Keys.State(page.State), int64(page.First), int64(page.First+page.Most-1))
+}
+
+func pageOf(list *redis.StringSliceCmd) []int64 {
+	if list == nil {
+		return nil
+	}
+	return idsOf(list.Val())
+}
+
+// idsOf are the ids that a set lists, without what is none.
+func idsOf(texts []string) []int64 {
 	ids := make([]int64, 0, len(texts))
 	for _, text := range texts {
 		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
 			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // Buckets returns all buckets ever used; the default bucket is always among them.

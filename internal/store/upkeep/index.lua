@@ -44,7 +44,7 @@ if redis.call('SADD', K.buckets, A.bucket) == 1 then
 end
 if redis.call('ZSCORE', K.ready, m) then return changed end
 -- It is in line from its start on if one was given, as in open.lua; one that was opened
--- again from now on at the earliest, as in move.lua.
+-- again from now on at the earliest, as in lib/moves.lua.
 local start = tonumber(A.score)
 redis.call('ZADD', K.ready, (A.round == '0' and start > 0 or start > tonumber(stamp)) and A.score or stamp, m)
 if start <= tonumber(stamp) and redis.call('LLEN', K.wake) == 0 then

@@ -5,7 +5,7 @@
 -- ARGV states (their number); then their names, then the ids
 -- Returns {now, {{id, names of the sets that list it, score in due or '', a field that an open task lacks or '',
 -- light fields...}...}, by how many microseconds now is ahead of TIME}.
-local needed = {'program', 'source', 'input', 'fails', 'timeouts'} -- without which claim.lua gives a task to nobody
+local needed = {'program', 'source', 'input', 'fails', 'timeouts'} -- without which a claim gives a task to nobody
 local function lacks(key)
   for i, value in ipairs(redis.call('HMGET', key, unpack(needed))) do
     if not value then return needed[i] end

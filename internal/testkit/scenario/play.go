@@ -102,7 +102,12 @@ func (p *play) send(name string, m sm.Move) (string, error) {
 		return "", err
 	}
 	if result == sm.Moved {
-		return fmt.Sprintf("task %d: %s, round %d", m.ID, path(&m), m.ToRound()), nil
+		after, err := p.world.Read(m.ID)
+		made := m
+		if plain := m.Unsettled(); after.State == plain.To {
+			made = plain
+		}
+		return fmt.Sprintf("task %d: %s, round %d", m.ID, path(&made), m.ToRound()), err
 	}
 	answer := refusal(err)
 	if result == sm.Repeated {
@@ -115,8 +120,8 @@ func (p *play) send(name string, m sm.Move) (string, error) {
 	return answer, err
 }
 
-// decide asks the rules and sends their answer.
-func (p *play) decide(name string, t *sm.Task, o sm.Occurrence) (string, error) {
+// decide asks the rules and sends their answer, which is so long under way.
+func (p *play) decide(name string, t *sm.Task, o sm.Occurrence, late sm.Duration) (string, error) {
 	now, err := p.world.Now()
 	if err != nil {
 		return "", err
@@ -128,6 +133,9 @@ func (p *play) decide(name string, t *sm.Task, o sm.Occurrence) (string, error) 
 	}
 	if err != nil {
 		return refusal(err), nil
+	}
+	if err := p.world.Advance(late); err != nil {
+		return "", err
 	}
 	return p.send(name, m)
 }

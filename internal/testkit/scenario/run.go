@@ -30,7 +30,7 @@
 //	     [retry_exit_codes=N,N...] [fatal_exit_codes=N,N...]
 //	claim WORKER                        takes the next due task
 //	heartbeat WORKER ID                 learns whether a stop was asked for
-//	report WORKER ID ok|error [class=C] [exit_code=N] [retry=T]
+//	report WORKER ID ok|error [class=C] [exit_code=N] [retry=T] [settles=yes] [late=D]
 //	stop-overdue WORKER ID [random=F]   terminate WORKER ID
 //	hand-back WORKER ID [retry=T]
 //	deadline ID [grace=D] [random=F] [by=NAME]

@@ -96,7 +96,11 @@ func (p *play) close(a *args, o sm.Occurrence) (string, error) {
 		return "", err
 	}
 	o.Actor, o.Claim, o.Round = sm.Worker, t.Current.Claim, t.Round
-	return p.decide(a.words[0], &t, o)
+	late, err := a.duration("late")
+	if err != nil {
+		return "", err
+	}
+	return p.decide(a.words[0], &t, o, late)
 }
 
 // given is the task as the worker was told of it.
@@ -143,7 +147,7 @@ func byClerk(actor sm.Actor, e sm.Event) func(*play, *args) (string, error) {
 				return "", err
 			}
 		}
-		return p.decide(name, &t, o)
+		return p.decide(name, &t, o, 0)
 	}
 }
 
@@ -176,7 +180,7 @@ func (p *play) try(a *args) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return p.decide(string(actor), &t, sm.Occurrence{Event: event, Actor: actor, Claim: t.Current.Claim, Round: t.Round})
+	return p.decide(string(actor), &t, sm.Occurrence{Event: event, Actor: actor, Claim: t.Current.Claim, Round: t.Round}, 0)
 }
 
 func (p *play) advance(a *args) (string, error) {
@@ -196,7 +200,7 @@ type args struct {
 }
 
 // options are all that some command other than open understands.
-var options = []string{"class", "exit_code", "retry", "excused", "random", "grace", "by"}
+var options = []string{"class", "exit_code", "retry", "excused", "random", "grace", "by", "settles", "late"}
 
 func (v verb) parse(words []string) (*args, error) {
 	a := &args{options: map[string]string{}}
@@ -252,10 +256,11 @@ func (a *args) yes(name string) (bool, error) {
 
 // occurrence reads what a command says of o beside who, what and whose.
 func (p *play) occurrence(a *args, o sm.Occurrence) (sm.Occurrence, error) {
-	var graceErr, excusedErr, randomErr, exitErr, retryErr error
+	var graceErr, excusedErr, settlesErr, randomErr, exitErr, retryErr error
 	o.Class = sm.Class(a.options["class"])
 	o.Grace, graceErr = a.duration("grace")
 	o.Excused, excusedErr = a.yes("excused")
+	o.Settles, settlesErr = a.yes("settles")
 	if text, ok := a.options["random"]; ok {
 		o.Random, randomErr = strconv.ParseFloat(text, 64)
 	}
@@ -266,7 +271,7 @@ func (p *play) occurrence(a *args, o sm.Occurrence) (sm.Occurrence, error) {
 	if text, ok := a.options["retry"]; ok {
 		retryErr = moment(&o.Retry, text, p.begin)
 	}
-	return o, errors.Join(graceErr, excusedErr, randomErr, exitErr, retryErr)
+	return o, errors.Join(graceErr, excusedErr, settlesErr, randomErr, exitErr, retryErr)
 }
 
 // specs are the options of open: each reads one text into a task. Times count

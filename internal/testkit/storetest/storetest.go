@@ -214,6 +214,41 @@ func (sp *Space) Report(tb testing.TB, t *tasks.Claimed, output, errText string)
 	return out[0]
 }
 
+// Apply makes decided moves by the calls that are for them: Apply, AskStop or, as a manager without a lease does, Take.
+func Apply(ctx context.Context, st *store.Store, commits ...tasks.Commit) ([]tasks.Outcome, error) {
+	var all []tasks.Outcome
+	for len(commits) > 0 {
+		kind := func(o tasks.Commit) [2]bool { return [2]bool{o.AskStop, o.To == statemachine.Archived} }
+		n := slices.IndexFunc(commits, func(o tasks.Commit) bool { return kind(o) != kind(commits[0]) })
+		if n < 0 {
+			n = len(commits)
+		}
+		out, err := callFor(st, &commits[0])(ctx, commits[:n]...)
+		if err != nil {
+			return all, err
+		}
+		all, commits = append(all, out...), commits[n:]
+	}
+	return all, nil
+}
+
+func callFor(st *store.Store, o *tasks.Commit) func(context.Context, ...tasks.Commit) ([]tasks.Outcome, error) {
+	switch {
+	case o.AskStop:
+		return st.AskStop
+	case o.To != statemachine.Archived:
+		return st.Apply
+	}
+	return func(ctx context.Context, commits ...tasks.Commit) ([]tasks.Outcome, error) {
+		t := tasks.TakeRequest{Writer: commits[0].Writer}
+		for i := range commits {
+			t.Archive = append(t.Archive, commits[i].Move)
+		}
+		reply, err := st.Take(ctx, &t)
+		return reply.Archived, err
+	}
+}
+
 // Task reads a task, which must be there.
 func (sp *Space) Task(tb testing.TB, id int64) *tasks.TaskHeader {
 	tb.Helper()

@@ -28,23 +28,23 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 72261, (*house).lines},
-		{"Go lines of the product", 59687, (*house).productLines},
-		{"Go files", 352, (*house).files},
+		{"Go lines", 73440, (*house).lines},
+		{"Go lines of the product", 60790, (*house).productLines},
+		{"Go files", 356, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
 		{"files that spell one attribute of a task", 3, (*house).spellings},
-		{"exported methods of the store's largest type", 39, (*house).methods},
+		{"exported methods of the store's largest type", 40, (*house).methods},
 		{"packages of others that manager is compiled with", 20, func(h *house) int { return h.foreign }},
-		{"exported identifiers of the public packages", 1291, func(h *house) int { return len(h.api) }},
+		{"exported identifiers of the public packages", 1298, func(h *house) int { return len(h.api) }},
 		{"those of them that nothing else uses", 0, func(h *house) int { return len(h.idle) }},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 41, (*house).leaving},
-		{"functions that one task passes", 290, func(h *house) int { return h.path.functions() }},
-		{"their files", 66, func(h *house) int { return h.path.files() }},
-		{"their packages", 17, func(h *house) int { return h.path.packages() }},
-		{"functions that open a task", 77, func(h *house) int { return h.path.opening() }},
-		{"their calls", 105, func(h *house) int { return h.path.calls() }},
+		{"functions that one task passes", 284, func(h *house) int { return h.path.functions() }},
+		{"their files", 65, func(h *house) int { return h.path.files() }},
+		{"their packages", 16, func(h *house) int { return h.path.packages() }},
+		{"functions that open a task", 83, func(h *house) int { return h.path.opening() }},
+		{"their calls", 111, func(h *house) int { return h.path.calls() }},
 	}
 }
 

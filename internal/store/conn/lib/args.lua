@@ -5,7 +5,8 @@ local function arg()
   return ARGV[at]
 end
 local function args()
-  local list = {}
-  for i = 1, tonumber(arg()) do list[i] = arg() end
+  local list, first = {}, at + 1
+  at = first + ARGV[first]
+  for i = first + 1, at do list[i - first] = ARGV[i] end -- unpack has a limit
   return list
 end

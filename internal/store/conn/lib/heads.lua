@@ -2,7 +2,7 @@
 -- highest rank, which is the priority of its bucket raised by one for each `aging` seconds it
 -- has waited, then the older one (lifo, which has no aging: the newer). A bucket b holds ready (its key) and
 -- priority, its queue q lifo and aging. It writes nothing but that tasks leave buckets, and if dry they are only
--- passed over.
+-- passed over. What is not in the set of open tasks any more, because a foreign client has claimed it, is `taken`.
 local function heads(clock, stamp, dry)
   local h = {next = math.huge} -- when the next task starts
 
@@ -37,6 +37,9 @@ local function heads(clock, stamp, dry)
     else
       b.buf = redis.call('ZRANGE', b.ready, from, from + b.size - 1, 'WITHSCORES')
     end
+    local ids = {}
+    for i = 1, #b.buf, 2 do ids[#ids + 1] = string.sub(b.buf[i], 2) end
+    b.open = #ids > 0 and redis.call('ZMSCORE', K.open, unpack(ids)) or {}
   end
 
   -- head puts the next due task of a bucket into b.member, b.score and b.rank, and
@@ -87,12 +90,13 @@ local function heads(clock, stamp, dry)
     return first
   end
 
-  -- pass takes the head of a bucket out of it and returns it. It is gone at the next
+  -- pass takes the head of a bucket out of it and returns it, and whether it is taken. It is gone at the next
   -- look beyond what was read, or by sweep.
   function h.pass(b)
+    local taken = not b.open[(b.at + 1) / 2]
     b.at = b.at + 2
     b.gone[#b.gone + 1] = b.member
-    return b.member
+    return b.member, taken
   end
 
   -- sweep takes out of all buckets of a queue what was passed.

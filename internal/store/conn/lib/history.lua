@@ -3,9 +3,9 @@
 -- What is not that far has lost what was acknowledged, after a failover or a restored backup: then the script does nothing.
 -- The last key is the stream. Both are taken off, so that a script finds its own alone.
 local stream, known = table.remove(KEYS), table.remove(ARGV)
-local past = redis.call('HMGET', K.meta, 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock', 'unconfirmed')
+local past = redis.call('HMGET', K.meta, 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock', 'unconfirmed'--[[meta]])
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
-local happening, changes = {}, 0
+local changes, entries, alike, latest = 0, {}, {}, {}
 local lives = past[5] or ''
 wall.mark = past[7]
 
@@ -29,12 +29,18 @@ end
 -- counted says that something changed that must not be lost, and is no move of a task.
 local function counted(n) changes = changes + n end
 
--- happened says that a task went from one state to another ('' for none), and who brought it about.
+-- happened says that a task went from one state to another ('' for none), and who brought it about. Tasks of a call that
+-- fared alike share an entry, unless that would put a later step of a task before an earlier one.
 local function happened(id, round, from, to, event, actor, by)
   changes = changes + 1
-  if cap > 0 then
-    happening[#happening + 1] = {changes, 'id', id, 'round', round, 'from', from, 'to', to, 'event', event, 'actor', actor, 'by', by}
+  if cap <= 0 then return end
+  local kind = from .. ' ' .. to .. ' ' .. event .. ' ' .. actor .. ' ' .. by
+  local e = alike[kind]
+  if not e or #e.ids == 500 or (latest[id] or 0) > e.at then
+    e = {at = #entries + 1, ids = {}, rounds = {}, 'from', from, 'to', to, 'event', event, 'actor', actor, 'by', by}
+    alike[kind], entries[e.at] = e, e
   end
+  e.ids[#e.ids + 1], e.rounds[#e.rounds + 1], latest[id] = id, round, e.at
 end
 
 -- refused notes who is ahead of us, and by how much, for the server that opens the next epoch, and answers.
@@ -46,17 +52,14 @@ local function refused(e, s, id, gone)
   return {'behind', epoch, seq}
 end
 
--- write makes what happened part of the history. The id in the stream is the
--- number in the history, so that neither a clock nor a repetition matters.
+-- write makes what happened part of the history. The id of an entry is the number of the last change in it, so that neither a
+-- clock nor a repetition matters; those before it have the numbers before that. Changes without an event come last.
 local function write()
-  local at = #happening > 0 and now()
-  for i, h in ipairs(happening) do
-    local id = string.format('%d-0', seq + h[1])
-    if i < #happening then
-      redis.pcall('XADD', stream, id, 'at', at, unpack(h, 2))
-    else
-      redis.pcall('XADD', stream, 'MAXLEN', '~', cap, id, 'at', at, unpack(h, 2))
-    end
+  local at, last, oldest = #entries > 0 and now(), seq, string.format('%d', math.max(seq + changes - cap + 1, 0))
+  for _, e in ipairs(entries) do
+    last = last + #e.ids
+    redis.pcall('XADD', stream, 'MINID', '~', oldest, string.format('%d-0', last), 'at', at,
+      'id', table.concat(e.ids, ' '), 'round', table.concat(e.rounds, ' '), unpack(e))
   end
   seq = seq + changes
   local mark = noted(true)

@@ -15,22 +15,18 @@ local function advance(plan, growth, first, last)
   return whole
 end
 
+-- foreign(tasks) is what is wrong outside of plans: a task of one is repeated there only.
+local function foreign(tasks)
+  for i, t in ipairs(tasks) do
+    if t.former and t.former[3] and t.former[3] ~= '' then return {'plan', 'foreign', i, t.former[6] or ''} end
+  end
+end
+
 -- plans(id, stamp, growth) is what open does with the plan that its tasks belong to: first resolve, which writes nothing and
--- answers what is wrong; then enter for each new task, and done. Without a plan all of them do nothing. What is wrong is
+-- answers what is wrong; then enter for each new task, and done. What is wrong is
 -- {'plan', 'none'}, {'plan', 'refuses', state}, {'plan', 'grown'} if the step is further than growth says, or for the task at an index
 -- {'plan', 'missing', index, id}, {'plan', 'foreign', index, id}, {'plan', 'cut', index, id}, {'plan', 'busy', index, id}, {'plan', 'alive', index, id}.
 local function plans(id, stamp, growth)
-  local nothing = function() end
-  if id == '' then
-    return {
-      resolve = function(tasks)
-        for i, t in ipairs(tasks) do
-          if t.former and t.former[4] and t.former[4] ~= '' then return {'plan', 'foreign', i, t.former[8] or ''} end
-        end
-      end,
-      enter = function(t) return t.held end, done = nothing,
-    }
-  end
   local wrong = wrongtype('hash', {K.plan(id)}) or wrongtype('list', {K.planTasks(id)}) or wrongtype('zset', {K.freed(id)})
     or growth[1] and wrongtype('hash', {K.growth(id)})
   if wrong then return nil, wrong end
@@ -78,11 +74,11 @@ local function plans(id, stamp, growth)
 
   local function repeats(i, t)
     local old = t.former
-    if old[4] ~= id then return {'plan', 'foreign', i, old[8] or ''} end
-    if not ending(old[1], old[5]) then return {'plan', 'alive', i, old[8]} end
-    local wrong = wrongtype('zset', {K.draining}) or wrongtype('list', {K.dependants(old[8]), K.stuck(old[8])})
+    if old[3] ~= id then return {'plan', 'foreign', i, old[6] or ''} end
+    if not ending(old[1], old[4]) then return {'plan', 'alive', i, old[6]} end
+    local wrong = wrongtype('zset', {K.draining}) or wrongtype('list', {K.dependants(old[6]), K.stuck(old[6])})
     if wrong then return wrong end
-    if redis.call('ZSCORE', K.draining, 't' .. old[8]) then return {'plan', 'busy', i, old[8]} end
+    if redis.call('ZSCORE', K.draining, 't' .. old[6]) then return {'plan', 'busy', i, old[6]} end
   end
 
   local function resolve(tasks)
@@ -133,11 +129,11 @@ local function plans(id, stamp, growth)
   local function replace(t, text)
     local old = t.former
     replaced = replaced + 1
-    if relocate(K.dependants(old[8]), K.dependants(text)) then t.feeds = true end
-    if old[9] == '1' then t.grows, t.feeds = true, true end
-    known[old[8]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
-    account(id, sum({}, ending(old[1], old[5]), old[6] == '1', -1))
-    if plan[3] == old[8] or plan[1] == 'failed' then plan[1] = 'ready' end
+    if relocate(K.dependants(old[6]), K.dependants(text)) then t.feeds = true end
+    if old[7] == '1' then t.grows, t.feeds = true, true end
+    known[old[6]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
+    account(id, sum({}, ending(old[1], old[4]), old[5] == '1', -1))
+    if plan[3] == old[6] or plan[1] == 'failed' then plan[1] = 'ready' end
   end
 
   -- enter adds the fields of a new task, and returns whether it is blocked.

@@ -29,32 +29,36 @@ end
 -- holds, the rounds of a queue and of a node, the resources of a round, the rounds to stop. It wakes a worker that waits for a
 -- place there. Sets of another type are no reason to fail.
 local function holders()
-  local h, sets, freed = {}, {}, {}
-
-  local function from(set, id)
-    local ids = sets[set]
-    if ids then ids[#ids + 1] = id else sets[set] = {id} end
-  end
+  local h, places = {}, {}
 
   -- leave is for one round: its worker, its node ('' for none), its queue, and what it has got of the node or nil.
   function h.leave(id, worker, node, queue, allotted)
-    if queue == '' then queue = DEFAULT_QUEUE end
-    local ofqueue, ofnode, ofboth = counts(queue, node)
-    from(K.held(worker), id)
-    from(K.stop(worker), id)
-    from(K.stop(worker), 'd' .. id)
-    from(ofqueue, id)
-    if node ~= '' then
-      from(ofnode, id)
-      from(ofboth, id)
-      if allotted then redis.pcall('HDEL', K.used(node), id) end
+    local name = worker .. '\n' .. node .. '\n' .. queue
+    local place = places[name]
+    if not place then
+      place = {worker = worker, node = node, queue = queue ~= '' and queue or DEFAULT_QUEUE, ids = {}}
+      places[name] = place
     end
-    freed[ofboth] = {queue, node}
+    place.ids[#place.ids + 1] = id
+    if node ~= '' and allotted then redis.pcall('HDEL', K.used(node), id) end
+  end
+
+  local function free(place)
+    local ids, ofqueue, ofnode, ofboth = place.ids, counts(place.queue, place.node)
+    redis.pcall('SREM', K.held(place.worker), unpack(ids))
+    redis.pcall('SREM', ofqueue, unpack(ids))
+    if place.node ~= '' then
+      redis.pcall('SREM', ofnode, unpack(ids))
+      redis.pcall('SREM', ofboth, unpack(ids))
+    end
+    if redis.call('EXISTS', K.stop(place.worker)) == 1 then
+      for _, id in ipairs(ids) do redis.pcall('SREM', K.stop(place.worker), id, 'd' .. id) end
+    end
+    vacant(place.queue, place.node)
   end
 
   function h.done()
-    for set, ids in pairs(sets) do redis.pcall('SREM', set, unpack(ids)) end
-    for _, place in pairs(freed) do vacant(place[1], place[2]) end
+    for _, place in pairs(places) do free(place) end
   end
 
   return h

@@ -1,0 +1,57 @@
+-- What open does with marked tasks, of which there is more to say than their record: they have keys, stand for others, or are of a plan.
+
+-- marks(count, templates, firstkey) reads them, and which of them is there already. It returns them and the number of those; or nil
+-- and {'no task', index} for the first that repeats a task that is not there.
+local function marks(count, templates, firstkey)
+  local tasks, made, known, several = {}, {}, 0, #templates > 1
+  for i = 1, count do
+    local t = {template = templates[several and tonumber(arg()) or 1], place = at}
+    at = at + #t.template.own
+    t.key, t.how, t.replays, t.more, t.needs = tonumber(arg()), arg(), arg(), args(), args()
+    if t.key then
+      local key = KEYS[firstkey + t.key]
+      if t.how == 'retry' then
+        local old = redis.call('HMGET', key, 'state', 'retried_by', 'plan', 'outcome', 'skipped', 'id', 'grows')
+        if not old[1] then return nil, {'no task', i} end
+        t.former = old
+        t.old = old[2] and old[2] ~= '' and old[2] or nil
+      else
+        t.old = redis.call('GET', key) or nil
+      end
+      t.twin = not t.old and made[t.key] -- the same key twice in one request
+      made[t.key] = made[t.key] or t
+    end
+    if t.old or t.twin then known = known + 1 end
+    tasks[i] = t
+  end
+  return tasks, known
+end
+
+-- replayed tells a task that another one runs a round of it again, and needs it until it is archived itself.
+local function replayed(key, by)
+  local t = redis.pcall('HMGET', key, 'state', 'replayed_by', 'rev')
+  if t.err or not t[1] then return end
+  local others = t[2] and t[2] ~= '' and t[2] .. ' ' or ''
+  if #others > 200 then others = string.match(string.sub(others, -200), ' (.*)$') end
+  redis.call('HSET', key, 'replayed_by', others .. by, 'rev', string.format('%d', following(t[3])))
+end
+
+-- mark(t, planned, firstkey, life) is the record of a new marked task, and whether it is held. It notes what others must know of it.
+local function mark(t, planned, firstkey, life)
+  local template = t.template
+  local record, held, id = {unpack(template.record)}, template.held, template.id
+  for _, text in ipairs(t.more) do record[#record + 1] = text end
+  if planned then
+    held = planned.enter(t, t.id, record)
+    local state = held and A.held or A.open
+    record[id + 2], record[id + 3] = state, '0:' .. state
+  end
+  local key = t.key and KEYS[firstkey + t.key]
+  if t.how == 'retry' then
+    redis.call('HSET', key, 'retried_by', t.id, 'rev', string.format('%d', following(redis.call('HGET', key, 'rev'))))
+  elseif key then
+    redis.call('SET', key, t.id, 'EX', life)
+  end
+  if t.replays ~= '' then replayed(K.task(t.replays), t.id) end
+  return record, held
+end

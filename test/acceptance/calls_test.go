@@ -1,0 +1,155 @@
+package acceptance
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// mostCalls is how many system calls worker and shim make together for a round of a
+// program that writes a line, the trip to Redis and the forking included. What the Go
+// runtime does by itself, for threads, timers and memory, is not counted.
+const mostCalls = 45
+
+// ofTheRuntime are those that it makes by itself, and strace's own.
+var ofTheRuntime = []string{
+	"nanosleep", "clock_nanosleep", "futex", "epoll_pwait", "epoll_ctl", "sched_yield", "rt_sigreturn", "tgkill", "restart_syscall",
+	"mmap", "munmap", "madvise", "getrandom", "timer_settime", "sigaltstack", "gettid",
+}
+
+// A round of a short program costs few system calls, and one write to the log.
+func TestCallsOfARound(t *testing.T) {
+	t.Parallel()
+	needRoot(t, "trace a shim")
+	w := newWorld(t, "slots=1", "containment=group", "require_containment=true")
+	w.server(t)
+	d := w.worker(t, "w")
+	spec := w.script(t, "echo", `echo "$1"`)
+	run := func(n int) {
+		t.Helper()
+		specs := slices.Repeat([]task.Spec{spec}, n)
+		for i := range specs {
+			specs[i].Input = strconv.Itoa(i)
+		}
+		for _, id := range w.open(t, specs...) {
+			w.await(t, id, sm.Succeeded)
+		}
+	}
+	run(100) // until its directory is known well
+	shims := shimsOf(t, d)
+	if len(shims) != 1 {
+		t.Fatalf("shims are %v", shims)
+	}
+	worker := trace(t, w, "worker", "-f", "-p", strconv.Itoa(d.Process.Pid))
+	var threads []string
+	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", shims[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range all {
+		threads = append(threads, "-p", filepath.Base(thread))
+	}
+	shim := trace(t, w, "shim", threads...)
+	var ofWorker, ofShim []string
+	for range 20 { // until there were short rounds, on a busy machine too
+		run(50)
+		ofWorker, ofShim = typical(t, worker(), "ppoll", "recvmsg", 2), typical(t, shim(), "close_range", "sendmsg", 1)
+		if ofWorker != nil && ofShim != nil {
+			break
+		}
+	}
+	t.Logf("the worker makes %d calls, the shim %d:\n%v\n%v", len(ofWorker), len(ofShim), ofWorker, ofShim)
+	if n := len(ofWorker) + len(ofShim); n > mostCalls || n < 10 {
+		t.Errorf("worker and shim make %d system calls a round, want at most %d", n, mostCalls)
+	}
+	if n := count(ofWorker, "write"); n != 2 {
+		t.Errorf("the worker writes %d times a round, want once to its log and once to Redis", n)
+	}
+}
+
+func count(all []string, name string) (n int) {
+	for _, s := range all {
+		if s == name {
+			n++
+		}
+	}
+	return n
+}
+
+// trace traces until the end of the test; the function that it returns reads what was
+// traced so far.
+func trace(t *testing.T, w *world, name string, args ...string) func() []byte {
+	t.Helper()
+	file := filepath.Join(w.dir, name+".trace")
+	cmd := exec.Command("strace", append([]string{"-o", file}, args...)...)
+	said, err := os.Create(file + ".stderr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = said.Close() }()
+	cmd.Stderr = said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	wait.Eventually(t, patience, func() bool {
+		text, _ := os.ReadFile(said.Name())
+		return bytes.Contains(text, []byte("attached"))
+	}, "strace is attached; it says %v", late(func() string {
+		text, _ := os.ReadFile(said.Name())
+		return string(text)
+	}))
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		_ = wait.Receive(t, patience, done, "the end of strace") // an exit code of its own
+	})
+	return func() []byte {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+}
+
+var call = regexp.MustCompile(`(?m)^(?:\d+ +)?(\w+)\(`)
+
+// typical are the calls of the median round among those that were short: a tracer makes
+// some take so long that their pipes are passed on, by a message more. Each round has the
+// call once. It is nil if there are not enough.
+func typical(t *testing.T, traced []byte, once, message string, messages int) []string {
+	t.Helper()
+	var rounds [][]string
+	var round []string
+	for _, m := range call.FindAllSubmatch(traced, -1) {
+		name := string(m[1])
+		if slices.Contains(ofTheRuntime, name) {
+			continue
+		}
+		if name == once {
+			if n := count(round, message); n > 0 && n <= messages {
+				rounds = append(rounds, round)
+			}
+			round = nil
+		}
+		round = append(round, name)
+	}
+	if len(rounds) < 10 {
+		return nil
+	}
+	slices.SortFunc(rounds, func(a, b []string) int { return len(a) - len(b) })
+	return rounds[len(rounds)/2]
+}
