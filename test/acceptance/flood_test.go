@@ -54,11 +54,9 @@ func TestLongFlood(t *testing.T) {
 			t.Error("that is too much")
 		}
 	}
-	grown := w.redisMemory(t) - before
-	t.Logf("redis has grown by %d KiB", grown>>10)
-	if grown > 4<<20 {
-		t.Error("that is too much")
-	}
+	// What the report passed through, buffers and garbage of the script, Redis gives back soon.
+	wait.Eventually(t, patience, func() bool { return w.redisMemory(t)-before <= 4<<20 }, "redis has grown by more than 4 MiB")
+	t.Logf("redis has grown by %d KiB", (w.redisMemory(t)-before)>>10)
 	task := w.Task(t, id)
 	checkFields(t, task, map[string]string{
 		"0:exit_code": "0", "0:error": "", "0:output_bytes": strconv.Itoa(floodSize), "0:output_sha256": floodHash,

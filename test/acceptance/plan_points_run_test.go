@@ -119,7 +119,7 @@ func (r *rig) undisturbed(t *testing.T) {
 	missed := make(chan string, 1)
 	proxy.HaltBefore(func(args []string) bool {
 		script := r.called(args)
-		if script != "" && !slices.ContainsFunc(r.points, func(p point) bool { return p.script == script }) {
+		if script != "" && !slices.ContainsFunc(r.points, func(p point) bool { return p.at(script) }) {
 			select {
 			case missed <- script:
 			default:
