@@ -28,8 +28,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 73440, (*house).lines},
-		{"Go lines of the product", 60790, (*house).productLines},
+		{"Go lines", 73480, (*house).lines},
+		{"Go lines of the product", 60800, (*house).productLines},
 		{"Go files", 356, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
@@ -43,8 +43,8 @@ func rows() []row {
 		{"functions that one task passes", 284, func(h *house) int { return h.path.functions() }},
 		{"their files", 65, func(h *house) int { return h.path.files() }},
 		{"their packages", 16, func(h *house) int { return h.path.packages() }},
-		{"functions that open a task", 83, func(h *house) int { return h.path.opening() }},
-		{"their calls", 111, func(h *house) int { return h.path.calls() }},
+		{"functions that open a task", 85, func(h *house) int { return h.path.opening() }},
+		{"their calls", 115, func(h *house) int { return h.path.calls() }},
 	}
 }
 
