@@ -130,7 +130,7 @@ func TestHeldButGone(t *testing.T) {
 	}
 }
 
-// TestArchiveFence: whoever holds a task archives it only as he has read it, once.
+// TestArchiveFence: the holder of a task archives it once, and only as it was read.
 func TestArchiveFence(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

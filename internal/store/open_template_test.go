@@ -100,7 +100,7 @@ func randomSpec(random *rand.Rand, i int, inPlan bool) task.Definition {
 	return d
 }
 
-// TestOpenCosts: what opening costs Redis, exactly. Whoever makes it dearer raises a limit here, and says why.
+// TestOpenCosts: what opening costs Redis, exactly. A change that makes it dearer raises a limit here, and says why.
 func TestOpenCosts(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))

@@ -21,7 +21,7 @@ const (
 )
 
 // pipes are what the program of a round writes into. They are read here, or passed on
-// to the worker. Of the zero value there are none.
+// to the worker. The zero value has none.
 type pipes struct {
 	// all are the descriptors of a round: stdin of the program, which is empty, and
 	// for stdout and for stderr the end that is read and that of the program. The

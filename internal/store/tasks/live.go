@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -118,3 +119,25 @@ func decodeChunk(values map[string]any) Chunk {
 	c.Offset, _ = strconv.ParseInt(get("offset"), 10, 64)
 	return c
 }
+
+// Progress is how far a program says it has come.
+type Progress struct {
+	// Part is from 0 to 1, negative if not given.
+	Part float64
+	Text string
+}
+
+// String is how the progress stands in the hash: "0.4 halfway".
+func (far Progress) String() string {
+	text := strings.Join(strings.Fields(far.Text), " ")
+	if len(text) > maxProgress {
+		text = strings.ToValidUTF8(text[:maxProgress], "")
+	}
+	if far.Part < 0 {
+		return text
+	}
+	return strings.TrimSpace(strconv.FormatFloat(far.Part, 'f', -1, 64) + " " + text)
+}
+
+// maxProgress is how many bytes of a progress text are kept.
+const maxProgress = 256

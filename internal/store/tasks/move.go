@@ -485,27 +485,5 @@ func formatLine(l Line, name string) string {
 	return string(append(append(text, ' '), l.Text...))
 }
 
-// Progress is how far a program says it has come.
-type Progress struct {
-	// Part is from 0 to 1, negative if not given.
-	Part float64
-	Text string
-}
-
-// String is how the progress stands in the hash: "0.4 halfway".
-func (far Progress) String() string {
-	text := strings.Join(strings.Fields(far.Text), " ")
-	if len(text) > maxProgress {
-		text = strings.ToValidUTF8(text[:maxProgress], "")
-	}
-	if far.Part < 0 {
-		return text
-	}
-	return strings.TrimSpace(strconv.FormatFloat(far.Part, 'f', -1, 64) + " " + text)
-}
-
-// maxProgress is how many bytes of a progress text are kept.
-const maxProgress = 256
-
 // evidenceTTL is for how many seconds evidence is gathered before it begins anew.
 const evidenceTTL = "3600"

@@ -128,7 +128,7 @@ func (s *Tasks) IDs(ctx context.Context, state statemachine.State, offset, limit
 	return idsOf(texts), nil
 }
 
-// Page is a part of a set by rank, the oldest first. The zero Page is none.
+// Page is a part of a set by rank, the oldest first. The zero Page is empty.
 type Page struct {
 	State       statemachine.State
 	First, Most int
@@ -173,7 +173,7 @@ func pageOf(list *redis.StringSliceCmd) []int64 {
 	return idsOf(list.Val())
 }
 
-// idsOf are the ids that a set lists, without what is none.
+// idsOf are the ids that a set lists, without those that are not numbers.
 func idsOf(texts []string) []int64 {
 	ids := make([]int64, 0, len(texts))
 	for _, text := range texts {

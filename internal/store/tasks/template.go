@@ -58,7 +58,7 @@ func (c *openCall) add(place int) error {
 	return nil
 }
 
-// find returns the place of the template that takes a record, a new one if there is none.
+// find returns the place of the template that takes a record, which it adds if it has to.
 func (c *openCall) find(d *task.Definition, record []string) int {
 	bucket := d.Bucket()
 	for _, i := range c.inBucket[bucket] {
