@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -26,13 +27,15 @@ var Common = Scripts{Files: files, List: map[string]Script{
 // arrive notes a life of Redis, and changes nothing else.
 const arrive = "arrive"
 
-// Libraries that several scripts begin with.
+// Libraries that several scripts begin with. A script, or a library, that seldom needs one takes it in where it does, with a line
+// --[[lib name]]: each function that a script does not define makes each call of it shorter.
 const (
 	LibArgs      = "args"  // reads the arguments that have no name
 	LibTypes     = "types" // guards against keys of another type
 	LibLog       = "log"
 	LibLight     = "light"
-	LibSlots     = "slots"
+	LibWake      = "wake"
+	LibSlots     = "slots" // after wake
 	LibPlans     = "plans"
 	LibRetention = "retention" // what keeps archived tasks
 )
@@ -134,7 +137,16 @@ func (room *Scripts) text(clock, name string) string {
 		body = fmt.Sprintf("local function script(dry)\n%send\nreturn sealed(script, %t, %t, %t)\n",
 			body, info.Flushes, info.Writes, info.Gives)
 	}
-	return text.String() + body
+	return room.complete(text.String() + body)
+}
+
+var within = regexp.MustCompile(`(?m)^ *--\[\[lib (\w+)\]\]$`)
+
+// complete puts in the libraries that are taken in where they are needed, which may take in others.
+func (room *Scripts) complete(text string) string {
+	return within.ReplaceAllStringFunc(text, func(line string) string {
+		return room.complete(room.read("lib/" + within.FindStringSubmatch(line)[1] + ".lua"))
+	})
 }
 
 // historyFields is how many fields of meta the history reads for itself.

@@ -13,10 +13,10 @@ var files embed.FS
 
 // Scripts are those of this room.
 var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
-	"record":   {Libs: []string{conn.LibArgs, conn.LibTypes, conn.LibSlots}, Writes: true},
-	"judge":    {Libs: []string{conn.LibTypes, conn.LibSlots}, Writes: true, Relieves: true},
+	"record":   {Libs: []string{conn.LibArgs, conn.LibTypes, conn.LibWake, conn.LibSlots}, Writes: true},
+	"judge":    {Libs: []string{conn.LibTypes, conn.LibWake, conn.LibSlots}, Writes: true, Relieves: true},
 	"forget":   {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
-	"recount":  {Libs: []string{conn.LibArgs, conn.LibSlots}, Writes: true},
+	"recount":  {Libs: []string{conn.LibArgs, conn.LibWake, conn.LibSlots}, Writes: true},
 	"rules":    {},
 	"register": {Libs: []string{conn.LibLog, "heartbeat", "lease", conn.LibLight, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
 	"renew":    {Libs: []string{conn.LibLog, "heartbeat", "lease", conn.LibTypes}, Writes: true, Relieves: true},

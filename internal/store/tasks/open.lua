@@ -65,8 +65,12 @@ if A.due ~= '' then sets[#sets + 1] = K.due end
 local wrong = wrongtype('zset', sets)
 if wrong then return wrong end
 
-local tasks, known, planned
+local tasks, known, planned, entry
 if A.marked ~= '' then
+  --[[lib plans]]
+  --[[lib planned]]
+  --[[lib marked]]
+  entry = mark
   tasks, known = marks(count, templates, firstkey)
   if not tasks then return known end
   if A.plan == '' then
@@ -119,7 +123,7 @@ for i = 1, count do
     record[template.id] = id
     if t then
       t.id = id
-      record, held = mark(t, planned, firstkey, A.life)
+      record, held = entry(t, planned, firstkey, A.life)
     end
     redis.call('HSET', keys[n], unpack(record))
     happened(id, '0', '', held and A.held or A.open, 'create', 'manager', '')

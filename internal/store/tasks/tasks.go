@@ -3,7 +3,6 @@ package tasks
 
 import (
 	"embed"
-	"slices"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 )
@@ -11,29 +10,28 @@ import (
 //go:embed *.lua
 var files embed.FS
 
-// moving and claiming are the libraries of moves and claims. Their first write is a ZREM, so they pass when the memory of Redis is
-// full, and need no Relieves.
+// moving are the libraries of moves and claims. Their first write is a ZREM, so they pass when the memory of Redis is full, and need
+// no Relieves.
 var (
-	moving   = []string{conn.LibLog, conn.LibTypes, conn.LibSlots, conn.LibPlans, "evidence", "moves"}
-	claiming = []string{"heads", "resources", "claims"}
+	moving   = []string{conn.LibLog, conn.LibTypes, conn.LibWake, "session"}
 	turnMeta = []string{"quarantine", "timeout_grace", "rules", "buckets"}
 )
 
 // Scripts are those of this room.
 var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn.Script{
 	"open": {
-		Libs: []string{conn.LibArgs, conn.LibTypes, conn.LibPlans, "planned", "marked"}, Meta: []string{"adopted", "rules"},
+		Libs: []string{conn.LibArgs, conn.LibTypes}, Meta: []string{"adopted", "rules"},
 		Writes: true, Gives: true,
 	},
-	"turn": {Libs: slices.Concat(moving, claiming), Meta: turnMeta, Writes: true},
+	"turn": {Libs: moving, Meta: turnMeta, Writes: true},
 	"move": {Libs: moving, Meta: []string{"quarantine"}, Writes: true},
 	"take": {
-		Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibSlots}, Meta: []string{"retention"}, Writes: true, Relieves: true,
+		Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibWake}, Meta: []string{"retention"}, Writes: true, Relieves: true,
 	},
 	"stop":   {Libs: []string{conn.LibArgs, conn.LibLog}, Writes: true, Relieves: true},
-	"remind": {Libs: []string{conn.LibSlots}, Writes: true, Relieves: true},
+	"remind": {Libs: []string{conn.LibWake}, Writes: true, Relieves: true},
 	"prune":  {Libs: []string{conn.LibTypes}, Writes: true},
-	"dry":    {File: "turn.lua", Libs: slices.Concat([]string{"dry"}, moving, claiming), Meta: turnMeta},
+	"dry":    {File: "turn.lua", Libs: append([]string{"dry"}, moving...), Meta: turnMeta},
 	"note":   {Libs: []string{conn.LibLog}, Writes: true},
 	"follow": {Writes: true},
 	"chunks": {Writes: true},

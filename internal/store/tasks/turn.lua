@@ -22,10 +22,19 @@
 -- Sent again with the same request: the same tasks, as far as they are still held, and nothing changes but the heartbeat.
 -- Dry: {places left of the queue, of it on the node, of the node ('' without a limit), '1' if the gate of the node is closed,
 --  what hindrance says.., '1' if the task would be claimed}.
+local k, a = #K, #A -- up to where KEYS and ARGV are read
+--[[lib heads]]
+--[[lib resources]]
+--[[lib claims]]
 if dry then return claims(true) end
 local moved = {}
-if A.moves ~= '0' then moved = moves(tonumber(A.moves), tonumber(A.kinds)) end
-if moved.err then return moved end
+if A.moves ~= '0' then
+  --[[lib slots]]
+  --[[lib evidence]]
+  --[[lib moves]]
+  moved = moves(tonumber(A.moves), tonumber(A.kinds))
+  if moved.err then return moved end
+end
 local fine, claimed = pcall(claims)
 if not fine then claimed = type(claimed) == 'table' and claimed or {err = 'ERR ' .. tostring(claimed)} end
 if A.moves == '0' and type(claimed) == 'table' and claimed.err then return claimed end

@@ -13,8 +13,6 @@
 -- It answers for each move: 1 moved, 2 has been made before, 3 reported, but not settled, -1 stale claim, -2 the task has changed,
 -- -3 the hash is missing or damaged, -4 a stop was asked for meanwhile; and the time as the last element. Or {err = ..}, and nothing
 -- has changed.
-local k, a = #K, #A
-
 -- readkind reads what moves have in common.
 local function readkind()
   local kind = {from = ARGV[a + 1], to = ARGV[a + 2], event = ARGV[a + 3], actor = ARGV[a + 4], via = ARGV[a + 5], count = ARGV[a + 6],
@@ -87,14 +85,6 @@ local function check(kind, r, round, fence, t)
   return t[1] == kind.to and t[2] == r.next and (tonumber(t[3]) or 0) == following(fence) and 2 or -2
 end
 
--- session is what is known of that of a worker.
-local sessions = {}
-local function session(worker)
-  local doc = sessions[worker] or redis.pcall('HMGET', K.workerDoc(worker), 'incarnation', 'state', 'epoch')
-  sessions[worker] = doc
-  return doc
-end
-
 -- settled reports whether a report that was accepted goes on to the end of its task: what its worker has decided that from is so
 -- still, the revision, the session, the time; nobody has asked for a stop, and no plan waits. A claim without a session has none to lose.
 local function settled(m, t)
@@ -154,17 +144,13 @@ local held, tallies, planned, feeding, wakes, filled, ended = holders(), {}, {},
 -- inplan notes what a move means to the plan of the task: what leaves `freed:`, what is left, and which dependants must hear
 -- of an end. It is written once for all moves.
 local function inplan(plan, id, key, kind)
-  local of = planned[plan] or {moved = {}}
+  local of = planned[plan] or {moved = {}, ended = {}}
   planned[plan] = of
   if kind.from == 'blocked' then of.moved[#of.moved + 1] = id end
   if kind.wake == 'ended' then
     local t = redis.call('HMGET', key, 'feeds', 'skipped', 'grows')
-    of.ends = sum(of.ends or {}, kind.to, t[2] == '1', 1)
+    of.ended[#of.ended + 1] = {id = id, outcome = kind.to, skipped = t[2] == '1', grows = t[3] == '1'}
     if t[1] == '1' then feeding[#feeding + 1] = 't' .. id end
-    if t[3] == '1' then
-      of.sources = of.sources or {}
-      of.sources[#of.sources + 1] = {id, kind.to, t[2] == '1'}
-    end
   elseif kind.to == 'blocked' and redis.pcall('HGET', K.plan(plan), 'state') == 'held' then
     redis.pcall('ZADD', K.freed(plan), id, id)
   end
@@ -244,6 +230,22 @@ local function make(first, last, all)
   for _, kind in ipairs(all.kinds) do finish(kind) end
 end
 
+-- inplans writes what the moves mean to plans.
+local function inplans()
+  --[[lib plans]]
+  for id, of in pairs(planned) do
+    if #of.moved > 0 then redis.pcall('ZREM', K.freed(id), unpack(of.moved)) end
+    local ends
+    for _, t in ipairs(of.ended) do ends = sum(ends or {}, t.outcome, t.skipped, 1) end
+    local counts = ends and account(id, ends)
+    for _, t in ipairs(of.ended) do
+      if t.grows then sourced(id, t.id, t.outcome, t.skipped, wall.text) end
+    end
+    if counts then over(id, wall.text) end
+  end
+  if #feeding > 0 then signal(wall.text, feeding) end
+end
+
 -- conclude writes, once for all moves, what they mean beyond their tasks.
 local function conclude()
   held.done()
@@ -251,13 +253,7 @@ local function conclude()
   for queue, of in pairs(tallies) do
     for outcome, n in pairs(of) do redis.pcall('HINCRBY', K.tally(queue), outcome, n) end
   end
-  for id, of in pairs(planned) do
-    if #of.moved > 0 then redis.pcall('ZREM', K.freed(id), unpack(of.moved)) end
-    local counts = of.ends and account(id, of.ends)
-    for _, t in ipairs(of.sources or {}) do sourced(id, t[1], t[2], t[3], wall.text) end
-    if counts then over(id, wall.text) end
-  end
-  if #feeding > 0 then signal(wall.text, feeding) end
+  if next(planned) then inplans() end
   local new = 0
   for name in pairs(filled) do new = new + redis.call('SADD', K.buckets, name) end -- it may have been pruned
   if new > 0 then -- nobody waits there
