@@ -131,7 +131,7 @@ var defects = []defect{
 		"free.keep(b.demand, kept)", "", storage},
 	{"slots.lua: a round stays counted", "internal/store/conn/lib/slots.lua",
 		"    redis.pcall('SREM', ofqueue, unpack(ids))", "", storage},
-	{"slots.lua: a free place wakes nobody", "internal/store/conn/lib/slots.lua", "token(K.wakeQueue(queue))", "", storage},
+	{"wake.lua: a free place wakes nobody", "internal/store/conn/lib/wake.lua", "token(K.wakeQueue(queue))", "", storage},
 	{"stop.lua: the revision is not compared", "internal/store/tasks/stop.lua", "if rev ~= m.rev then return -2 end", "", storage},
 	{"moves.lua: a stop that crosses another round is forgotten", "internal/store/conn/lib/moves.lua",
 		"t[9] and t[9] ~= '' and not kind.c and -4 or 1", "1", storage},
