@@ -58,8 +58,8 @@ end
 
 -- record writes what was learned of a program on a node.
 local function record(evidence, node, good, bad, run, fresh, era)
-  redis.call('HSET', evidence, node, good .. ' ' .. bad .. ' ' .. run .. ' ' .. fresh .. ' ' .. era)
-  if redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, EVIDENCE_TTL) end
+  local new = redis.call('HSET', evidence, node, good .. ' ' .. bad .. ' ' .. run .. ' ' .. fresh .. ' ' .. era)
+  if new == 1 and redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, EVIDENCE_TTL) end
 end
 
 -- praised are successes that only have to be counted still, by node and evidence: the first one of a node has done the

@@ -7,13 +7,14 @@ local past = redis.call('HMGET', K.meta, 'epoch', 'seq', 'events', 'witness', 'l
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
 local changes, entries, alike, latest = 0, {}, {}, {}
 local lives = past[5] or ''
+local alive = string.match(lives, '(%w+%.%d+):%d+$') or '' -- this life
 wall.mark = past[7]
 
 -- missed is how many changes are gone, at least, of those that were seen in a life: because the count is behind, because
 -- a life that came after that one began behind, or because nobody knows where those after it began: only the newest are kept.
 local function missed(s, life)
   local gone = s - seq
-  if life == '' or lives == '' then return gone end
+  if life == alive or life == '' or lives == '' then return gone end
   local _, last = string.find(' ' .. lives, ' ' .. life .. ':', 1, true)
   if not last and s > 0 then gone = math.max(gone, 1) end
   for start in string.gmatch(last and string.sub(lives, last) or lives, '%.%d+:(%d+)') do gone = math.max(gone, s - tonumber(start)) end
@@ -93,5 +94,5 @@ local function sealed(script, flushes, writes, gives)
   elseif writes and noted() then
     redis.pcall('HSET', K.meta, 'clock', noted())
   end
-  return {epoch, seq, past[4] or past[8] or '', string.match(lives, '(%w+%.%d+):%d+$') or '', answer}
+  return {epoch, seq, past[4] or past[8] or '', alive, answer}
 end
