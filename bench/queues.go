@@ -44,14 +44,14 @@ func (b *bench) queuePeers(ctx context.Context) (all []*peer) {
 
 // handlers are whole lives of tasks with handlers that do nothing, and the first half of them.
 func (b *bench) handlers(ctx context.Context) ([]Table, error) {
-	all := []*contender{{name: tdfName, run: b.tdfLife}}
+	all := []*contender{{name: tdfName, run: b.tdfLife(handled)}, {name: atOnceName, run: b.tdfLife(atOnce)}}
 	for _, p := range b.queuePeers(ctx) {
 		all = append(all, p.life(b))
 	}
 	return b.compare(ctx, all, comparison{
 		Table: Table{
 			Name: "handlers",
-			Title: fmt.Sprintf("Handlers that do nothing: %d tasks a run, opened, then processed, in one process; TDF: %d x %d slots, to archived",
+			Title: fmt.Sprintf("Handlers that do nothing: %d tasks a run, opened, then processed, in one process; TDF: %d x %d slots, to archived by a manager that handles them, or at once",
 				b.Tasks, b.Workers, b.Slots),
 			Metrics: []Metric{rate, processed, redisCPU}, Reference: asynqName,
 		},
@@ -131,27 +131,45 @@ func (b *bench) start(c *site.Crew, h worker.Handler) error {
 	return errors.Join(c.Servers(1), c.Workers(b.Workers, hand))
 }
 
-// tdfLife opens all tasks, then processes and archives them: the start of server and worker is in the time, as with peers.
-func (b *bench) tdfLife(ctx context.Context) (r reading, err error) {
-	n := b.Tasks
-	err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
-		if _, _, err := b.life(ctx, s, m, warmUp(n)); err != nil {
-			return err
-		}
-		opening, processing, err := b.life(ctx, s, m, n)
-		if err != nil {
-			return err
-		}
-		used, err := s.Redis.Usage(ctx)
-		r = lifeReading(n, opening.Seconds(), processing.Seconds(), used.Redis)
-		return err
-	})
-	return r, err
+// atOnceName is TDF with tasks that what ends them archives.
+const atOnceName = tdfName + ", archived at once"
+
+// archiving is how tasks get from their end to the archive.
+type archiving struct {
+	archive string
+	await   func(ctx context.Context, m *manager.Manager, n int) error
 }
 
-func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n int) (opening, processing time.Duration, err error) {
+var (
+	handled = archiving{task.ArchiveByManager, func(ctx context.Context, m *manager.Manager, n int) error {
+		return site.Archive(ctx, m, n, succeeded)
+	}}
+	atOnce = archiving{task.ArchiveAtOnce, func(ctx context.Context, m *manager.Manager, _ int) error { return site.AwaitArchived(ctx, m) }}
+)
+
+// tdfLife opens all tasks, then processes and archives them: the start of server and worker is in the time, as with peers.
+func (b *bench) tdfLife(a archiving) func(context.Context) (reading, error) {
+	return func(ctx context.Context) (r reading, err error) {
+		n := b.Tasks
+		err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
+			if _, _, err := b.life(ctx, s, m, warmUp(n), a); err != nil {
+				return err
+			}
+			opening, processing, err := b.life(ctx, s, m, n, a)
+			if err != nil {
+				return err
+			}
+			used, err := s.Redis.Usage(ctx)
+			r = lifeReading(n, opening.Seconds(), processing.Seconds(), used.Redis)
+			return err
+		})
+		return r, err
+	}
+}
+
+func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n int, a archiving) (opening, processing time.Duration, err error) {
 	began := time.Now()
-	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop}, n)); err != nil {
+	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop, Archive: a.archive}, n)); err != nil {
 		return 0, 0, err
 	}
 	opening = time.Since(began)
@@ -159,7 +177,7 @@ func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n in
 		if err := b.start(c, func(context.Context, *worker.Job) error { return nil }); err != nil {
 			return err
 		}
-		err := site.Archive(ctx, m, n, succeeded)
+		err := a.await(ctx, m, n)
 		processing = time.Since(began) - opening
 		return err
 	})

@@ -61,6 +61,7 @@ func (row *Transition) move(t *Task, o Occurrence, now Time) Move {
 	if row.NextRound {
 		m.NotBefore = t.rest(row, o, now)
 	}
+	m.Archives = t.AtOnce && row.To.IsOutcome()
 	return m
 }
 
@@ -104,6 +105,9 @@ type Move struct {
 	Via       string // a stamp, or empty
 	Count     Counter
 	NextRound bool
+	// Archives says that the task goes on from To, which is an outcome, and is archived
+	// (see [Task.AtOnce]).
+	Archives bool
 	// AskStop moves mark the task and leave state, round, deadline and stamps as
 	// they are.
 	AskStop bool
@@ -131,16 +135,31 @@ type Move struct {
 // Edge is one step of a move as the task's log names it.
 type Edge struct{ From, To string }
 
-// Edges returns the steps the log records: through the stamp where there is one,
-// and none for AskStop.
+// Edges returns the steps the log records: through the stamp where there is one, on to
+// the archive if the move archives, and none for AskStop.
 func (m *Move) Edges() []Edge {
 	if m.AskStop {
 		return nil
 	}
-	if m.Via == "" {
-		return []Edge{{string(m.From), string(m.To)}}
+	edges := make([]Edge, 0, 3)
+	from := string(m.From)
+	if m.Via != "" {
+		edges = append(edges, Edge{from, m.Via})
+		from = m.Via
 	}
-	return []Edge{{string(m.From), m.Via}, {m.Via, string(m.To)}}
+	edges = append(edges, Edge{from, string(m.To)})
+	if m.Archives {
+		edges = append(edges, Edge{string(m.To), string(Archived)})
+	}
+	return edges
+}
+
+// End is the state that the move ends in.
+func (m *Move) End() State {
+	if m.Archives {
+		return Archived
+	}
+	return m.To
 }
 
 // Stamps returns the hash fields that get the time of the move, each of the
@@ -151,11 +170,15 @@ func (m *Move) Stamps() []string {
 	if m.AskStop {
 		return nil
 	}
-	stamps := make([]string, 0, 2)
+	stamps := make([]string, 0, 3)
 	if m.Via != "" {
 		stamps = append(stamps, RoundField(m.Round, m.Via))
 	}
-	return append(stamps, RoundField(m.ToRound(), string(m.To)))
+	stamps = append(stamps, RoundField(m.ToRound(), string(m.To)))
+	if m.Archives {
+		stamps = append(stamps, RoundField(m.Round, string(Archived)))
+	}
+	return stamps
 }
 
 // ToRound is the round of the task after the move.
@@ -175,7 +198,7 @@ func (m *Move) Settles() bool { return m.Event == Report && m.To == Succeeded }
 func (m *Move) Unsettled() Move {
 	plain := *m
 	if m.Settles() {
-		plain.To, plain.Via, plain.Until = Executed, "", 0
+		plain.To, plain.Via, plain.Until, plain.Archives = Executed, "", 0, false
 	}
 	return plain
 }
@@ -249,11 +272,14 @@ func (m *Move) reaching(t *Task, now Time) Move {
 // carriedOut is t once m has been carried out.
 func carriedOut(t Task, m Move, now Time) Task {
 	t.Rev++
-	t.State = m.To
+	t.State = m.End()
 	t.StopAsked = t.StopAsked || m.AskStop
 	t.count(m.Count)
 	t.record(m, now)
-	if m.To == Archived {
+	switch {
+	case m.Archives:
+		t.Outcome = m.To
+	case m.To == Archived:
 		t.Outcome = m.From
 	}
 	if m.NextRound {
@@ -301,7 +327,7 @@ func (t *Task) repeats(m Move) bool {
 		return t.StopAsked && t.State == m.To && t.Round == m.Round
 	}
 	if !m.Fenced {
-		return t.State == m.To && t.Round == m.ToRound() && t.Rev == m.Rev+1
+		return t.State == m.End() && t.Round == m.ToRound() && t.Rev == m.Rev+1
 	}
 	r, ok := t.round(m.Round)
 	return ok && m.Claim != "" && r.Claim == m.Claim && r.End == m.Event

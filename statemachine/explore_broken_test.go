@@ -64,6 +64,8 @@ func defects() []defect {
 			}
 		})},
 		{name: "settled after a stop", world: "settled by workers, and a stop", says: "after a stop was asked for", apply: settledAfterStop},
+		{name: "not archived at once", world: "archived at once", says: "was to be archived at once", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.Archives = false })},
+		{name: "archived again", world: "archived at once, and a stop", says: "was archived twice", apply: archivedAgain},
 		{name: "archiving refused", world: "two tasks", says: "nothing leads to archived", apply: archivingRefused},
 	}
 	return append(append(all, handlingDefects()...), lossDefects()...)
@@ -84,6 +86,14 @@ func repeatsCarriedOut(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, e
 		result = sm.Moved
 	}
 	return after, result, err
+}
+
+// archivedAgain takes a move from an outcome for one from the archive.
+func archivedAgain(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, error) {
+	if t.State == sm.Archived && t.Rev == m.Rev+1 && !m.Fenced {
+		t.State, t.Rev = m.From, m.Rev
+	}
+	return sm.Apply(t, m, now)
 }
 
 func pastForgotten(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, error) {

@@ -45,7 +45,7 @@ func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
 // keepBooks notes what really happened: the lists as the store would move them,
 // the claims that were granted, the times a task was archived.
 func (n *world) keepBooks(m *sm.Move, i int) {
-	n.lists[i] = n.lists[i]&^listBit(m.From) | listBit(m.To)
+	n.lists[i] = n.lists[i]&^listBit(m.From) | listBit(m.End())
 	switch {
 	case m.Event == sm.Claim:
 		n.grants[i]++
@@ -54,7 +54,7 @@ func (n *world) keepBooks(m *sm.Move, i int) {
 		}
 	case m.NextRound:
 		n.grants[i] = 0
-	case m.To == sm.Archived:
+	case m.End() == sm.Archived:
 		n.archived[i]++
 	}
 }
@@ -70,6 +70,8 @@ func listBit(s sm.State) uint16 {
 func (n *world) checkTask(i int) error {
 	t := n.tasks[i]
 	switch {
+	case t.AtOnce && t.State.IsOutcome():
+		return fmt.Errorf("task %d is %s, and was to be archived at once", t.ID, t.State)
 	case n.lists[i] != listBit(t.State):
 		return fmt.Errorf("task %d is %s but stands in the lists %b", t.ID, t.State, n.lists[i])
 	case n.grants[i] > 1:
@@ -221,7 +223,8 @@ func checkEnd(before, after *sm.Task) error {
 	if before.State.Terminal() && (before.State == sm.Archived || after.State != sm.Archived) {
 		return fmt.Errorf("task %d left %s for %s", before.ID, before.State, after.State)
 	}
-	if (after.State == sm.Archived) != (after.Outcome != sm.None) || after.State == sm.Archived && after.Outcome != before.State {
+	way := after.Outcome == before.State || after.AtOnce && after.Outcome.IsOutcome()
+	if (after.State == sm.Archived) != (after.Outcome != sm.None) || after.State == sm.Archived && !way {
 		return fmt.Errorf("task %d is %s with the outcome %q", after.ID, after.State, after.Outcome)
 	}
 	return nil

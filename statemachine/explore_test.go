@@ -37,6 +37,7 @@ func worlds() []setup {
 	stopped := sm.Task{EndBefore: 1, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1, MaxFaults: 1}
 	resting := sm.Task{EndBefore: 3, MaxFails: 1, MaxTimeouts: 1, MaxFaults: 1, Backoff: sm.Backoff{Delay: 1, Factor: 2, Max: 2}}
 	settled := sm.Task{EndBefore: 1, Timeout: 1, MaxFails: 1, MaxTimeouts: 1}
+	atOnce := sm.Task{EndBefore: 1, Timeout: 1, MaxFails: 1, MaxTimeouts: 1, AtOnce: true}
 	leased := sm.Task{EndBefore: 2, Timeout: sm.Forever, MaxTimeouts: 1, MaxLosses: 1}
 	all := []setup{
 		{name: "many programs", tasks: 1, workers: 3, servers: 2, claims: 2, task: strict, horizon: 2, by: work(nil)},
@@ -57,6 +58,8 @@ func worlds() []setup {
 		{name: "leases and a late message", tasks: 1, workers: 1, servers: 1, late: 1, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.Report}},
 		{name: "settled by workers", tasks: 1, workers: 2, servers: 1, claims: 2, task: settled, horizon: 3, by: work(nil), ways: []sm.Event{sm.Report}, settles: true, edits: 1},
 		{name: "settled by workers, and a stop", tasks: 1, workers: 1, servers: 1, late: 1, claims: 1, task: settled, horizon: 3, by: canceller, ways: []sm.Event{sm.Report}, settles: true},
+		{name: "archived at once", tasks: 1, workers: 2, servers: 1, claims: 2, task: atOnce, horizon: 3, by: work(nil), ways: []sm.Event{sm.Report}, settles: true},
+		{name: "archived at once, and a stop", tasks: 1, workers: 1, servers: 1, late: 1, claims: 1, task: atOnce, horizon: 3, by: canceller, settles: true},
 		{name: "settled under leases", tasks: 1, workers: 1, servers: 1, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.Report}, settles: true},
 	}
 	return append(append(all, handlingWorlds()...), lossWorlds()...)
@@ -73,6 +76,7 @@ var leasts = map[string]int{
 	"lost changes": 10_000, "lost changes and a late message": 10_000, "lost changes of two servers": 11_000,
 	"lost changes, twice": 34_000, "lost changes, settled by workers": 12_000,
 	"settled by workers": 137_000, "settled by workers, and a stop": 128_000, "settled under leases": 37_000,
+	"archived at once": 18_000, "archived at once, and a stop": 90_000,
 }
 
 // TestLongExplore visits every situation of the small worlds and checks every step.

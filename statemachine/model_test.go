@@ -112,6 +112,8 @@ func TestMoveSays(t *testing.T) {
 	plain := Move{From: Succeeded, Round: 2, To: Archived}
 	settled := Move{Event: Report, From: Running, Round: 2, To: Succeeded, Via: string(Executed), Until: 7}
 	asked := Move{From: Running, Round: 2, To: Running, AskStop: true}
+	atOnce := settled
+	atOnce.Archives = true
 	for _, c := range []struct {
 		m      Move
 		edges  string
@@ -124,6 +126,8 @@ func TestMoveSays(t *testing.T) {
 		{asked, "", "", 2},
 		{settled, "running -> executed, executed -> succeeded", "2:executed 2:succeeded", 2},
 		{settled.Unsettled(), "running -> executed", "2:executed", 2},
+		{atOnce, "running -> executed, executed -> succeeded, succeeded -> archived", "2:executed 2:succeeded 2:archived", 2},
+		{atOnce.Unsettled(), "running -> executed", "2:executed", 2},
 	} {
 		var edges []string
 		for _, e := range c.m.Edges() {
@@ -137,6 +141,23 @@ func TestMoveSays(t *testing.T) {
 		}
 		if c.m.ToRound() != c.round {
 			t.Errorf("%s: round %d, want %d", c.edges, c.m.ToRound(), c.round)
+		}
+	}
+}
+
+// Whatever ends a task that is to be archived at once archives it too, and nothing archives another one.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, atOnce := range []bool{false, true} {
+		task := sample(Open)
+		task.AtOnce = atOnce
+		end, err := Decide(&task, Occurrence{Event: Cancel, Actor: Manager}, sampleNow)
+		if err != nil || end.Archives != atOnce {
+			t.Errorf("at once %v: %+v, %v", atOnce, end, err)
+		}
+		hold, err := Decide(&task, Occurrence{Event: Hold, Actor: Manager}, sampleNow)
+		if err != nil || hold.Archives {
+			t.Errorf("at once %v: %+v, %v", atOnce, hold, err)
 		}
 	}
 }

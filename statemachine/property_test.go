@@ -90,7 +90,7 @@ func TestDecideIsPure(t *testing.T) {
 			return
 		}
 		after, result, err := sm.Apply(task, move, now)
-		if result != sm.Moved || err != nil || after.State != move.To || after.Rev != task.Rev+1 || after.Round != move.ToRound() {
+		if result != sm.Moved || err != nil || after.State != move.End() || after.Rev != task.Rev+1 || after.Round != move.ToRound() {
 			t.Fatalf("%+v: %d, %v, %+v", move, result, err, after)
 		}
 		if _, result, err = sm.Apply(after, move, now+1); result != sm.Repeated || err != nil {
@@ -103,7 +103,7 @@ func randomTask(t *rapid.T) sm.Task {
 	small := rapid.IntRange(0, 3)
 	task := sm.Task{
 		ID: 1, State: rapid.SampledFrom(append(sm.States(), sm.None)).Draw(t, "state"),
-		Rev: rapid.Int64Range(0, 99).Draw(t, "rev"), Fails: small.Draw(t, "fails"), Timeouts: small.Draw(t, "timeouts"),
+		Rev: rapid.Int64Range(0, 99).Draw(t, "rev"), AtOnce: rapid.Bool().Draw(t, "at once"), Fails: small.Draw(t, "fails"), Timeouts: small.Draw(t, "timeouts"),
 		Losses: small.Draw(t, "losses"), MaxFails: sm.Limit(small.Draw(t, "max_fails")),
 		MaxTimeouts: sm.Limit(small.Draw(t, "max_timeouts")), MaxLosses: sm.Limit(small.Draw(t, "max_losses")),
 		EndBefore: sm.Time(rapid.IntRange(0, 20).Draw(t, "end_before")), Timeout: sm.Duration(small.Draw(t, "timeout")),

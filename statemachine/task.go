@@ -48,6 +48,9 @@ type Task struct {
 	// ChargeProgram says that failures which are neither the program's own nor of a
 	// limit of the round count as Faults. Redis: charge = program.
 	ChargeProgram bool
+	// AtOnce says that the move that ends the task archives it too, so no manager gets
+	// to see it before. Redis: archive = at_once.
+	AtOnce bool
 
 	// Outcome is the end state of an archived task.
 	Outcome State

@@ -18,7 +18,7 @@ func TestEveryField(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
-		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once",
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
@@ -249,7 +249,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 	for field, text := range map[string]string{
 		"program": "", "fail_on": "sometimes", "start_after": "inf", "end_before": "NaN", "timeout": "0.0000001", "max_fails": "1.5",
-		"max_timeouts": "-1", "max_losses": "many", "max_faults": "-1", "charge": "nobody", "retry_delay": "-5m", "retry_backoff": "0.5",
+		"max_timeouts": "-1", "max_losses": "many", "max_faults": "-1", "charge": "nobody", "archive": "never", "retry_delay": "-5m", "retry_backoff": "0.5",
 		"retry_max_delay": "0", "retry_jitter": "2", "retry_exit_codes": "1, 2", "fatal_exit_codes": "256", "queue": "a b", "env": "a:b",
 		"labels": "a", "resources": "gpu=0", "priority": "1001", "key": strings.Repeat("k", 257), "hold": strings.Repeat("h", 1025),
 		"args": "none", "step": "a\nb", "argv": `{"a":1}`,

@@ -33,7 +33,8 @@ const (
 	byPlan   = iota // it is the plan, and nobody else
 	byOpener        // nobody
 	byConfig
-	byQueue // a queue, and the configuration
+	byQueue     // a queue, and the configuration
+	byQueueOnly // a queue
 )
 
 // table describes the fields of a task. To add one, add it to
@@ -53,6 +54,7 @@ var table = []Field{
 	line("max_faults", statemachine.DefaultMaxFaults.Text(), byQueue, count(func(s *Spec) *Limit { return &s.MaxFaults }), "How often the task may fail through no fault of its own (see `charge`) and be opened again."),
 	line("fail_on", FailOnAny, byQueue, word(func(s *Spec) *string { return &s.FailOn }, FailOnAny, FailOnStderr, FailOnExit), "What makes a round a failure: `stderr` any output there, `exit` only the exit status or a signal, `any` (or empty) either of them."),
 	line("charge", ChargeAll, byQueue, word(func(s *Spec) *string { return &s.Charge }, ChargeAll, ChargeProgram), "Which failures count against `max_fails`: `all` of them (or empty), or with `program` only those of the program and of its limits; where it could not be fetched or the node could not run it, `max_faults` counts."),
+	line("archive", ArchiveByManager, byQueueOnly, word(func(s *Spec) *string { return &s.Archive }, ArchiveByManager, ArchiveAtOnce), "Who archives the task when it has ended: a `manager` (or empty), which gives it to its handlers first, or with `at_once` the move that ends it, so that no handler gets it and no manager has to run."),
 	line("retry_delay", "0", byQueue, delay(func(s *Spec) *time.Duration { return &s.Retry.Delay }), "Pause before the task runs again after a failure, a timeout or a fault."),
 	line("retry_backoff", "1", byQueue, factor(func(s *Spec) *float64 { return &s.Retry.Backoff }, 1, 1000), "Factor from one pause to the next."),
 	line("retry_max_delay", infinite, byQueue, pause(func(s *Spec) *time.Duration { return &s.Retry.MaxDelay }), "Longest pause before the task runs again."),
@@ -82,8 +84,8 @@ func line(name, otherwise string, by int, k kind, doc string) Field {
 		k.textual = true
 	}
 	return Field{
-		Name: name, Default: otherwise, Doc: doc, Configured: by >= byConfig, Planned: by == byPlan,
-		kind: k, queued: by == byQueue, always: slices.Contains(original, name),
+		Name: name, Default: otherwise, Doc: doc, Configured: by == byConfig || by == byQueue, Planned: by == byPlan,
+		kind: k, queued: by >= byQueue, always: slices.Contains(original, name),
 	}
 }
 

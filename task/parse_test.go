@@ -142,6 +142,7 @@ func TestDefaults(t *testing.T) {
 		emptyGood bool
 	}{
 		{"charge", map[string]string{"all": "all", "program": "program"}, []string{"Program"}, true},
+		{"archive", map[string]string{"manager": "manager", "at_once": "at_once"}, []string{"At_once", "never"}, true},
 		{"env", map[string]string{"python": "python"}, []string{"a b"}, true},
 		{"fail_on", map[string]string{"any": "any", "stderr": "stderr", "exit": "exit"}, []string{"stdout"}, true},
 		{"fatal_exit_codes", map[string]string{"75,1,75,255,0": "0,1,75,255"}, []string{"256", "-1", "1,", "1, 2", "x"}, true},

@@ -23,6 +23,12 @@ const (
 	ChargeProgram = "program" // those of the program and of its limits; others count as faults
 )
 
+// Values of Spec.Archive.
+const (
+	ArchiveByManager = "manager" // a manager archives the task, after its handlers; the default
+	ArchiveAtOnce    = "at_once" // what ends the task archives it in the same move; no handler gets it
+)
+
 // Spec defines a task to open. Zero values are replaced by the defaults of its
 // queue, or else by [task_defaults] of the configuration. A negative duration means
 // none, whatever the defaults are.
@@ -70,6 +76,8 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Priority *int
 	// Charge says which failures count as fails: ChargeAll or ChargeProgram.
 	Charge string
+	// Archive says who archives the task when it has ended: ArchiveByManager or ArchiveAtOnce.
+	Archive string
 	// Hold is why the task begins blocked, until an operator lets it go; empty: it
 	// does not.
 	Hold string

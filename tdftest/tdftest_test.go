@@ -124,3 +124,31 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 }
+
+// What ends a task that is to be archived at once archives it, without a manager: by its own word, or by that of its queue.
+func TestArchivedAtOnce(t *testing.T) {
+	t.Parallel()
+	site, _ := tdftest.New(t)
+	m := manager.New(site, "test", manager.Options{})
+	if _, err := m.AddQueue(t.Context(), task.QueueSpec{Name: "quiet", Defaults: task.Defaults{"archive": task.ArchiveAtOnce}}, manager.ChangeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	fails := func(context.Context, *worker.Job) error { return errors.New("no") }
+	for _, c := range []struct {
+		spec           task.Spec
+		state, outcome statemachine.State
+	}{
+		{task.Spec{Program: "shout", Archive: task.ArchiveAtOnce}, statemachine.Archived, statemachine.Succeeded},
+		{task.Spec{Program: "fails", Archive: task.ArchiveAtOnce}, statemachine.Archived, statemachine.Failed},
+		{task.Spec{Program: "shout", Queue: "quiet"}, statemachine.Archived, statemachine.Succeeded},
+		{task.Spec{Program: "shout", Queue: "quiet", Archive: task.ArchiveByManager}, statemachine.Succeeded, statemachine.Succeeded},
+		{task.Spec{Program: "shout"}, statemachine.Succeeded, statemachine.Succeeded},
+	} {
+		c.spec.Class = c.spec.Program
+		id := open(t, m, c.spec)
+		tdftest.Work(t, site, map[string]worker.Handler{"shout": shout, "fails": fails})
+		if got := end(t, m, id); got.State != c.state || got.EndState() != c.outcome {
+			t.Errorf("%+v is %s, with the outcome %s", c.spec, got.State, got.EndState())
+		}
+	}
+}

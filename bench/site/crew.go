@@ -299,3 +299,20 @@ func Archive(ctx context.Context, m *manager.Manager, n int, check func(*task.Ta
 	}
 	return errors.Join(err, wrong)
 }
+
+// AwaitArchived returns when all tasks are archived, without a manager's doing.
+func AwaitArchived(ctx context.Context, m *manager.Manager) error {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for {
+		counts, err := m.Count(ctx)
+		if err != nil || counts.Unarchived() == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d tasks not archived: %w", counts.Unarchived(), counts.Total(), context.Cause(ctx))
+		case <-look.C:
+		}
+	}
+}

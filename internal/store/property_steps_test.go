@@ -51,6 +51,7 @@ func (w *twins) spec(rt *rapid.T) task.Definition {
 		storetest.Set(s, "max_fails", limit.Draw(rt, "fails"), "max_timeouts", limit.Draw(rt, "timeouts"), "max_losses", limit.Draw(rt, "losses"))
 		storetest.SetBucket(s, rapid.SampledFrom(someBuckets).Draw(rt, "bucket"))
 		storetest.Set(s, "max_faults", limit.Draw(rt, "faults"), "charge", rapid.SampledFrom([]string{"", "all", "program"}).Draw(rt, "charge"))
+		storetest.Set(s, "archive", rapid.SampledFrom([]string{"", "manager", "at_once"}).Draw(rt, "archive"))
 		storetest.Set(s, "retry_delay", rapid.SampledFrom([]string{"", "0", "0.5", "3"}).Draw(rt, "delay"))
 		storetest.Set(s, "retry_backoff", rapid.SampledFrom([]string{"", "1", "2.5"}).Draw(rt, "backoff"))
 		storetest.Set(s, "retry_max_delay", rapid.SampledFrom([]string{"", "inf", "4"}).Draw(rt, "max delay"))
@@ -98,6 +99,7 @@ func (w *twins) create(rt *rapid.T, id int64, s *task.Definition) *twin {
 // retries reads what says when a failed task is run again.
 func (t *twin) retries(s *task.Definition) error {
 	t.ChargeProgram = s.Text("charge") == "program"
+	t.AtOnce = s.Text("archive") == task.ArchiveAtOnce
 	codes := map[string][]int{"1,75": {1, 75}, "2": {2}}
 	t.RetryCodes, t.FatalCodes = codes[s.Text("retry_exit_codes")], codes[s.Text("fatal_exit_codes")]
 	var errs [3]error

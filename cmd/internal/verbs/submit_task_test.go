@@ -155,7 +155,7 @@ func TestSubmitRefusesDemands(t *testing.T) {
 	for line, say := range map[string]string{
 		`{"queue":"nightli"}`: "stdin:1", `{"labels":7}`: "labels", `{"labels":null}`: "labels", `{"resources":{"gpu":"x"}}`: "resources",
 		`{"hold":7}`: "hold", `{"hold":null}`: "hold", `{"retry_exit_codes":[1.5]}`: "retry_exit_codes", `{"retry_exit_codes":null}`: "retry_exit_codes",
-		`{"queues":"x"}`: `did you mean "queue"?`, `{"charge":3}`: "charge", `{"wholly-unknown":3}`: "known are argv, charge",
+		`{"queues":"x"}`: `did you mean "queue"?`, `{"charge":3}`: "charge", `{"wholly-unknown":3}`: "known are archive, argv, charge",
 	} {
 		r := b.runWith(t.Context(), line, "submit", "--program", "p", "--from-json", "-")
 		if r.code != 2 || !strings.Contains(r.err, say) {

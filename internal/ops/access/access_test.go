@@ -290,7 +290,7 @@ func TestNarrowKeys(t *testing.T) {
 		{access.Worker, []any{"HSET", "ns:queue:q", "paused", "1"}},
 		{access.Worker, []any{"SADD", "ns:queues", "q"}},
 		{access.Worker, []any{"SET", "ns:task_id", "1"}},
-		{access.Worker, []any{"ZADD", "ns:archived", "1", "1"}},
+		{access.Worker, []any{"ZADD", "ns:failed", "1", "1"}},
 		{access.Worker, []any{"HSET", "ns:managers", "a", "b"}},
 		{access.Worker, []any{"GET", "ns:request:k"}},
 		{access.Manager, []any{"SET", "ns:claim:w", "1"}},

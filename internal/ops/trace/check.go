@@ -84,6 +84,9 @@ func newChecker(events []task.Event) *checker {
 		if between := sm.State(row.Via); between.Valid() { // two events, the first as if that were all
 			row = sm.Transition{From: between, Event: sm.Settle, Actors: row.Actors, When: row.When, To: row.To, Fenced: row.Fenced}
 		}
+		if row.Event == sm.Archive { // what ends a task may archive it too
+			row.Actors = sm.Actors()
+		}
 		c.rows[cause{row.Event, row.From}] = append(c.rows[cause{row.Event, row.From}], row)
 	}
 	for i := range events {
@@ -127,15 +130,19 @@ func (c *checker) step(e task.Event) (text string) {
 	return text
 }
 
-// apart says that a worker has settled a round, but not in the move that reports it, which is the task's event before, of the
-// same moment.
+// apart says that a worker has settled a round, or that who is no manager has archived a task, but not in the move that reports
+// or ends it, which is the task's event before, of the same moment.
 func (c *checker) apart(e task.Event) string {
 	p, seen := c.last[e.ID]
-	together := p.Event == sm.Report && p.At.Equal(e.At) && p.Round == e.Round && p.By == e.By
-	if e.Event != sm.Settle || e.Actor != sm.Worker || together || !seen {
-		return ""
+	together := p.At.Equal(e.At) && p.Round == e.Round && p.Actor == e.Actor && p.By == e.By
+	switch {
+	case !seen:
+	case e.Event == sm.Settle && e.Actor == sm.Worker && !(together && p.Event == sm.Report):
+		return "a worker settles a round only in the move that reports it"
+	case e.Event == sm.Archive && e.Actor != sm.Manager && !(together && p.To == e.From):
+		return "only a manager archives a task in a move of its own"
 	}
-	return "a worker settles a round only in the move that reports it"
+	return ""
 }
 
 // checkRepair: repairs are made by the server, or by a manager that was told to.

@@ -244,7 +244,7 @@ func decodeArgv(text string) []string {
 var (
 	claimedFirst = []string{
 		"state", "round", "rev", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts",
-		"program", "source", "input",
+		"program", "source", "input", "archive",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
 		"argv", "args", "meta", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",

@@ -90,10 +90,10 @@ func DecodeSeenList(list conn.Reply, at conn.Clock) []TaskHeader {
 }
 
 // headerFields are read by lib/light.lua, beside state and round: those that a task gets while it lives, and of those that
-// its opener gave the program, the class, and what a default can be given for.
+// its opener gave the program, the class, who archives it, and what a default can be given for.
 var headerFields = append([]string{
 	"rev", "fails", "timeouts", "losses", "releases", "faults", "not_before", "outcome", "cancel_requested", "failed_nodes", "program",
-	ClassField,
+	ClassField, "archive",
 }, configured()...)
 
 // roundFields are read of the round that the task is in. The colon tells them from those of the task.
@@ -300,14 +300,11 @@ func (f *FieldReader) task(id int64) statemachine.Task {
 		MaxLosses:  f.limitOr("max_losses", statemachine.DefaultMaxLosses),
 		MaxFaults:  f.limitOr("max_faults", statemachine.DefaultMaxFaults),
 		RetryCodes: f.codes("retry_exit_codes"), FatalCodes: f.codes("fatal_exit_codes"),
-		ChargeProgram: f.Get("charge") == chargeProgram,
+		ChargeProgram: f.Get("charge") == task.ChargeProgram,
+		AtOnce:        f.Get("archive") == task.ArchiveAtOnce,
 		Outcome:       statemachine.State(f.Get("outcome")),
 	}
 }
-
-// chargeProgram is the value of the field charge that spares the task failures
-// that are not its own.
-const chargeProgram = "program"
 
 // current reads the round the task is in.
 func (f *FieldReader) current() statemachine.Round {

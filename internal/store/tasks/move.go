@@ -182,7 +182,7 @@ type moveCall struct {
 
 // moveKind is what moves have in common.
 type moveKind struct {
-	from, to      statemachine.State
+	from, to, end statemachine.State
 	event         statemachine.Event
 	actor         statemachine.Actor
 	via           string
@@ -193,11 +193,11 @@ type moveKind struct {
 
 // kindOf returns the kind of a move. Its marks are explained in lib/moves.lua.
 func kindOf(o *Commit) moveKind {
-	k := moveKind{from: o.From, to: o.To, event: o.Event, actor: o.Actor, via: o.Via, count: o.Count, writer: o.Writer}
+	k := moveKind{from: o.From, to: o.To, end: o.End(), event: o.Event, actor: o.Actor, via: o.Via, count: o.Count, writer: o.Writer}
 	if o.From == statemachine.Open || o.To == statemachine.Open {
 		k.bucket = o.Bucket
 	}
-	var marks [9]byte
+	var marks [10]byte
 	n := 0
 	for _, m := range [...]struct {
 		is   bool
@@ -213,6 +213,7 @@ func kindOf(o *Commit) moveKind {
 		{o.StopAsked || !o.NextRound, 'c'},
 		{o.Node == NodeGood, 'g'},
 		{o.Node == NodeBad, 'b'},
+		{o.Archives, 'a'},
 	} {
 		if m.is {
 			marks[n] = m.mark
@@ -275,7 +276,7 @@ func (c *moveCall) index(o *Commit) int {
 // add is what the script is told of a kind.
 func (c *moveCall) add(keys conn.Keys, k *moveKind) {
 	bucket := ""
-	c.keys = append(c.keys, keys.State(k.from), keys.State(k.to))
+	c.keys = append(c.keys, keys.State(k.from), keys.State(k.end))
 	if k.from == statemachine.Open || k.to == statemachine.Open {
 		bucket = k.bucket.Name()
 		c.keys = append(c.keys, keys.Ready(bucket), keys.Wake(bucket))

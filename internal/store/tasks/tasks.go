@@ -14,7 +14,8 @@ var files embed.FS
 // no Relieves.
 var (
 	moving   = []string{conn.LibLog, conn.LibTypes, conn.LibWake, "session"}
-	turnMeta = []string{"quarantine", "timeout_grace", "rules", "buckets"}
+	moveMeta = []string{"quarantine", "retention"}
+	turnMeta = append([]string{"timeout_grace", "rules", "buckets"}, moveMeta...)
 )
 
 // Scripts are those of this room.
@@ -24,7 +25,7 @@ var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn
 		Writes: true, Gives: true,
 	},
 	"turn": {Libs: moving, Meta: turnMeta, Writes: true},
-	"move": {Libs: moving, Meta: []string{"quarantine"}, Writes: true},
+	"move": {Libs: moving, Meta: moveMeta, Writes: true},
 	"take": {
 		Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibWake}, Meta: []string{"retention"}, Writes: true, Relieves: true,
 	},

@@ -18,7 +18,7 @@
 -- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets is newer,
 --  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...},
 --  by how many microseconds now is ahead of TIME};
--- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim.go: the first 13 if it has no others}.
+-- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim.go: the first 14 if it has no others}.
 -- Sent again with the same request: the same tasks, as far as they are still held, and nothing changes but the heartbeat.
 -- Dry: {places left of the queue, of it on the node, of the node ('' without a limit), '1' if the gate of the node is closed,
 --  what hindrance says.., '1' if the task would be claimed}.

@@ -13,12 +13,12 @@ local function number(text)
 end
 
 -- read returns what a worker needs to know of a task, or nil if the hash does
--- not hold what it must. Most tasks have the sixteen fields of their creation only, and are not asked
+-- not hold what it must. Most tasks have the fields of their creation only, and are not asked
 -- for others: each that is missing is searched for among all that are there.
 local function read(id)
   local key = K.task(id)
   local b = redis.pcall('HMGET', key, 'state', 'round', 'start_after', 'end_before', 'timeout', 'fails',
-    'timeouts', 'max_fails', 'max_timeouts', 'program', 'source', 'input', 'log', 'id', 'namespace', '0:open')
+    'timeouts', 'max_fails', 'max_timeouts', 'program', 'source', 'input', 'log', 'id', 'namespace', '0:open', 'archive')
   if b.err then return nil end
   for i = 1, 12 do
     if not b[i] then return nil end
@@ -29,10 +29,11 @@ local function read(id)
   end
   if not string.match(b[2], '^%d+$') then return nil end
   local t = {b[1], b[2], '', unpack(b, 3, 12)}
-  if not (b[13] and b[14] and b[15] and b[16]) or redis.call('HLEN', key) > 16 then
+  t[14] = b[17] or ''
+  if not (b[13] and b[14] and b[15] and b[16]) or redis.call('HLEN', key) > (b[17] and 17 or 16) then
     local more = redis.call('HMGET', key, 'rev'--[[more]])
     t[3] = more[1] or ''
-    for i = 2, #more do t[12 + i] = more[i] or '' end
+    for i = 2, #more do t[13 + i] = more[i] or '' end
   end
   return t, b[13]
 end

@@ -1,7 +1,7 @@
 -- moves(n, kinds) makes n decided moves, each on its own: if the task is where the decision found it, it goes on; if not, nothing
 -- of it changes. It looks at all tasks before it writes, and writes the sets once for all of them. What the moves have in common
 -- stands once for each kind; k and a are up to where KEYS and ARGV are read.
---   A kind: KEYS set of the state it leaves, of the one it leads to; with a bucket: ready, wake
+--   A kind: KEYS set of the state it leaves, of the one it ends in; with a bucket: ready, wake
 --     ARGV from, to, event, actor, stamp on the way or '', counter or '', who is woken ('server', 'ended' or ''),
 --     name of the bucket the task leaves or comes into or '', marks, writer as in logs
 --   A move: KEYS task
@@ -9,7 +9,8 @@
 --     last moment that settles or '', with mark t: deadline or '', rest until or '', with mark d: number of fields to drop, these;
 --     number of field values, fields and values
 --   Marks: f fenced by the claim, h takes the task from its worker, s settles: the next kind is the one that only reports, n next
---     round, o comes into the bucket, t and d as said, c may cross that a stop is asked for, g and b say good or bad of the node.
+--     round, o comes into the bucket, t and d as said, c may cross that a stop is asked for, g and b say good or bad of the node, a goes on to
+--     archived.
 -- It answers for each move: 1 moved, 2 has been made before, 3 reported, but not settled, -1 stale claim, -2 the task has changed,
 -- -3 the hash is missing or damaged, -4 a stop was asked for meanwhile; and the time as the last element. Or {err = ..}, and nothing
 -- has changed.
@@ -18,7 +19,7 @@ local function readkind()
   local kind = {from = ARGV[a + 1], to = ARGV[a + 2], event = ARGV[a + 3], actor = ARGV[a + 4], via = ARGV[a + 5], count = ARGV[a + 6],
     wake = ARGV[a + 7], bucket = ARGV[a + 8], writer = ARGV[a + 10], left = KEYS[k + 1], entered = KEYS[k + 2], rounds = {}}
   for mark in string.gmatch(ARGV[a + 9], '%l') do kind[mark] = true end
-  kind.more = kind.s and 2 or 0
+  kind.more, kind.last = kind.s and 2 or 0, kind.a and 'archived' or kind.to
   a, k = a + 10, k + 2
   if kind.bucket ~= '' then
     kind.ready, kind.waiters = KEYS[k + 1], KEYS[k + 2]
@@ -82,7 +83,7 @@ local function check(kind, r, round, fence, t)
     end
     return 1
   end
-  return t[1] == kind.to and t[2] == r.next and (tonumber(t[3]) or 0) == following(fence) and 2 or -2
+  return t[1] == kind.last and t[2] == r.next and (tonumber(t[3]) or 0) == following(fence) and 2 or -2
 end
 
 -- settled reports whether a report that was accepted goes on to the end of its task: what its worker has decided that from is so
@@ -119,7 +120,12 @@ local function write(m, key, kind, r, t, more)
   else
     lines = lines .. kind.from .. ' -> ' .. kind.to
   end
-  v[n + 1], v[n + 2], v[n + 3], v[n + 4], v[n + 5], v[n + 6] = 'state', kind.to, 'rev', string.format('%d', following(t[3])), 'log', append(t[4], lines)
+  if kind.a then
+    lines = lines .. '\n' .. head .. kind.to .. ' -> archived'
+    v[n + 1], v[n + 2], v[n + 3], v[n + 4] = 'outcome', kind.to, round .. ':archived', wall.text
+    n = n + 4
+  end
+  v[n + 1], v[n + 2], v[n + 3], v[n + 4], v[n + 5], v[n + 6] = 'state', kind.last, 'rev', string.format('%d', following(t[3])), 'log', append(t[4], lines)
   v[n + 7], v[n + 8] = r.next .. ':' .. kind.to, wall.text
   n = n + 8
   local function set(field, value)
@@ -169,6 +175,7 @@ local function note(id, key, kind, t, round)
   if t[6] then inplan(t[6], id, key, kind) end
   happened(id, round, kind.from, kind.s and kind.via or kind.to, kind.event, kind.actor, kind.writer)
   if kind.s then happened(id, round, kind.via, kind.to, 'settle', kind.actor, kind.writer) end
+  if kind.a then happened(id, round, kind.to, 'archived', 'archive', kind.actor, kind.writer) end
 end
 
 -- enter puts a task into the set of its new state, and into its bucket. Where it waits, its score is the time of the move,
@@ -201,6 +208,7 @@ local function finish(kind)
   if #kind.dues > 0 then redis.call('ZADD', K.due, unpack(kind.dues)) end
   if #kind.comes == 0 then return end
   redis.call('ZADD', kind.entered, unpack(kind.comes))
+  if kind.a and meta_retention then redis.pcall('ZADD', K.archivedAs(kind.to), unpack(kind.comes)) end -- see lib/retention.lua
   if kind.wake == 'server' then wakes[K.wakeServer] = true end
   ended = ended or kind.wake == 'ended'
 end
