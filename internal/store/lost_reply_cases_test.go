@@ -33,6 +33,8 @@ var scriptLosses = map[string]map[string]loss{
 		"report":       {prepare: claimed, call: workerCall(statemachine.Report)},
 		"success":      {prepare: claimed, call: successCall(0)},
 		"late success": {prepare: claimed, call: successCall(30 * second)},
+		"to archived":  {prepare: atOnceAfter(claimed), call: successCall(0)},
+		"all the way":  {prepare: atOnceAfter(reported("bad")), call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"stop overdue": {prepare: claimed, call: workerCall(statemachine.StopOverdue)},
 		"hand back":    {prepare: claimed, call: workerCall(statemachine.HandBack)},
 		"terminate":    {prepare: claimed, call: workerCall(statemachine.Terminate)},
@@ -175,6 +177,16 @@ func succeeded(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	reported("")(t, sp)
 	clerkCall(statemachine.Server, statemachine.Settle)(t, sp.Store).must(t)
+}
+
+// atOnceAfter prepares task 1, which is to be archived at once.
+func atOnceAfter(prepare func(*testing.T, *storetest.Space)) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		prepare(t, sp)
+		sp.Raw.HSet(t.Context(), sp.Key("task:1"), "archive", task.ArchiveAtOnce, "max_fails", "0")
+		sp.Raw.HSet(t.Context(), sp.Key("meta"), "retention", "1")
+	}
 }
 
 func overdue(t *testing.T, sp *storetest.Space) {
