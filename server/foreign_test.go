@@ -84,7 +84,7 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 		sp.Open(t, specs...)
 	}
 	woken := func() bool {
-		by, err := sp.Store.WaitWork(t.Context(), tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, 100*time.Millisecond)
+		by, err := storetest.Wait(t.Context(), sp.Store, tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, 100*time.Millisecond)
 		return err == nil && by != ""
 	}
 	woken() // by the tasks that start later

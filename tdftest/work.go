@@ -82,13 +82,13 @@ func (b *backend) Turn(ctx context.Context, commits []worker.Commit, next *worke
 	return t
 }
 
-// WaitWork ends the work when it comes for the second time while nothing is to be done
+// WaitAndClaim ends the work when it comes for the second time while nothing is to be done
 // and nothing was claimed in between: what the server opened last has been looked for.
-func (b *backend) WaitWork(ctx context.Context, _ worker.WaitFor, _ time.Duration) (worker.WakeUp, error) {
+func (b *backend) WaitAndClaim(ctx context.Context, _ worker.WaitFor, _ time.Duration, req worker.ClaimRequest) (w worker.Waited) {
 	claims := b.claims.Load()
 	switch quiet, err := b.settled(ctx); {
 	case err != nil:
-		return "", err
+		w.Err = err
 	case !quiet:
 		b.quiet = -1
 	case b.quiet == claims:
@@ -98,9 +98,11 @@ func (b *backend) WaitWork(ctx context.Context, _ worker.WaitFor, _ time.Duratio
 	}
 	select {
 	case <-ctx.Done():
+		w.Reply.Stale = true
 	case <-time.After(pace / 5):
+		w.Reply, w.Claimed = b.Claim(ctx, req)
 	}
-	return "", nil
+	return w
 }
 
 // settled reports whether nothing runs, and the server has nothing to do.

@@ -57,10 +57,12 @@ type Claims interface {
 	// Claim takes due tasks, at most as many as asked for. It is a heartbeat too. The
 	// error matches [ErrLeaseLost] if the session is over.
 	Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error)
-	// WaitWork waits until there may be work for a worker that got none, at most d, or
-	// until ctx is done. It returns a wake-up, which is for one worker alone, to be named
-	// in the next claim or passed on; empty for none.
-	WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error)
+	// WaitAndClaim waits until there may be work for a worker that got none, at most d, or
+	// until ctx is done, and then claims, as Claim does; nothing if ctx was done first, for
+	// which the reply is Stale. A wake-up is for one worker alone, to be named in the next
+	// claim if this one leaves it open whether it is used, or passed on. A claim without an
+	// answer is repeated by Claim, as Waited.
+	WaitAndClaim(ctx context.Context, w WaitFor, d time.Duration, req ClaimRequest) Waited
 	// PassOn gives a wake-up that the worker has no use for to another one.
 	PassOn(ctx context.Context, woken WakeUp) error
 }
@@ -130,6 +132,8 @@ type (
 	Claimed = tasks.Claimed
 	// WaitFor says what an idle worker waits for.
 	WaitFor = tasks.WaitFor
+	// Waited is the answer to a wait and the claim behind it.
+	Waited = tasks.Waited
 	// WakeUp is what ended a wait; only the backend knows what it means.
 	WakeUp = tasks.WakeUp
 )

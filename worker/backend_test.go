@@ -106,14 +106,16 @@ func (q *oneQueue) Claim(_ context.Context, req worker.ClaimRequest) (worker.Cla
 	return reply, nil
 }
 
-func (q *oneQueue) WaitWork(ctx context.Context, _ worker.WaitFor, d time.Duration) (worker.WakeUp, error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	select {
+func (q *oneQueue) WaitAndClaim(ctx context.Context, _ worker.WaitFor, d time.Duration, req worker.ClaimRequest) (w worker.Waited) {
+	select { // nobody else could use a wake-up
 	case <-ctx.Done():
+		w.Reply.Stale = true
+		return w
+	case <-time.After(d):
 	case <-q.work:
 	}
-	return "", nil // nobody else could use a wake-up
+	w.Reply, w.Claimed = q.Claim(ctx, req)
+	return w
 }
 
 func (q *oneQueue) PassOn(context.Context, worker.WakeUp) error { return nil }

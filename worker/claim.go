@@ -17,7 +17,7 @@ import (
 // claimer asks for tasks. A request without an answer is repeated as it was, so
 // that a lost reply does not lose tasks: there is one at a time.
 type claimer struct {
-	mu      sync.Mutex // held from the request to its answer
+	mu      sync.Mutex // held from the request to its answer, but not while that waits for work
 	backend Claims
 	rules   *rulebook
 	first   int            // how many claims were carried out: queues take turns
@@ -79,6 +79,24 @@ func (c *claimer) begin(incarnation int64, free int) *ClaimRequest {
 func (c *claimer) end(reply *ClaimReply, err error) (redisClock, error) {
 	defer c.mu.Unlock()
 	return c.answered(reply, err)
+}
+
+// wait waits for work, at most d, and claims at most free tasks behind that. No other claim can begin meanwhile. It is not ok, and
+// has not waited, if begin refuses.
+func (c *claimer) wait(
+	ctx context.Context, w WaitFor, d time.Duration, incarnation int64, free int,
+) (got Waited, clock redisClock, ok bool) {
+	request := c.begin(incarnation, free)
+	if request == nil {
+		return got, clock, false
+	}
+	sent := *request
+	c.mu.Unlock()
+	got = c.backend.WaitAndClaim(ctx, w, d, sent)
+	c.mu.Lock()
+	request.Waited = true // if it is repeated
+	clock, got.Claimed = c.end(&got.Reply, got.Claimed)
+	return got, clock, true
 }
 
 // answered takes note of the answer to the claim that is pending.

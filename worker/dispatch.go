@@ -23,6 +23,7 @@ func (w *Worker) dispatch(ctx context.Context) {
 		if why := w.whyPaused(); why.kind != "" {
 			w.passOn(ctx)
 			w.sayPaused(why)
+			w.lull = nil
 			_ = w.clearDoubt(ctx) // tried again as long as there is doubt
 			w.awaitChange(ctx)
 			continue
@@ -32,13 +33,28 @@ func (w *Worker) dispatch(ctx context.Context) {
 	}
 }
 
-// dispatchOnce claims and works, or waits for work.
+// lull is the answer to a claim that left nothing due, after which the next one waits for work.
+type lull struct {
+	reply ClaimReply
+	clock redisClock
+}
+
+// dispatchOnce claims and works. Where the last claim left nothing due, it waits for work first.
 func (w *Worker) dispatchOnce(ctx context.Context, free int) {
 	session, _, _ := w.lease.now()
-	incarnation := session.Incarnation
-	reply, clock, err := w.claim(ctx, incarnation, free)
+	if l := w.lull; l != nil {
+		w.lull = nil
+		w.idle(ctx, l, session.Incarnation, free)
+		return
+	}
+	reply, clock, err := w.claim(ctx, session.Incarnation, free)
+	w.use(ctx, &reply, clock, session.Incarnation, err)
+}
+
+// use does what the answer to a claim asks for.
+func (w *Worker) use(ctx context.Context, reply *ClaimReply, clock redisClock, incarnation int64, err error) {
 	if err == nil {
-		w.useWakeUp(ctx, &reply)
+		w.useWakeUp(ctx, reply)
 	}
 	switch {
 	case errors.Is(err, ErrLeaseLost):
@@ -49,10 +65,10 @@ func (w *Worker) dispatchOnce(ctx context.Context, free int) {
 	case len(reply.Tasks) > 0:
 		w.idling, w.waits = false, 0
 		w.start(reply.Tasks, clock, incarnation) //nolint:contextcheck // rounds end by the worker's own stages
-	case claimAgain(&reply):
+	case claimAgain(reply):
 		timing.Pause(ctx, w.claims.again.Next()) // next to nothing, unless it goes on so
 	case !reply.More:
-		w.idle(ctx, &reply)
+		w.lull = &lull{*reply, clock}
 	}
 }
 
@@ -110,6 +126,11 @@ func (w *Worker) useWakeUp(ctx context.Context, reply *ClaimReply) {
 // claim by the new rules at once.
 func (w *Worker) rulesChanged() {
 	w.rules.outdate()
+	w.endWait()
+}
+
+// endWait makes the dispatcher look again if it waits for work. The claim behind the wait gets nothing any more.
+func (w *Worker) endWait() {
 	if stop := w.resting.Load(); stop != nil {
 		(*stop)()
 	}
@@ -180,32 +201,61 @@ func (w *Worker) handBack(ctx context.Context, tasks []Claimed, clock redisClock
 // not help, and no server repeats it.
 const turnedAwayWait = 3 * time.Second
 
-// idle waits until the worker is woken, the next task starts, or its patience ends.
-func (w *Worker) idle(ctx context.Context, reply *ClaimReply) {
+// idle waits until the worker is woken, the next task starts, or its patience ends, and claims behind that.
+func (w *Worker) idle(ctx context.Context, l *lull, incarnation int64, free int) {
 	level := slog.LevelInfo
 	if w.idling {
 		level = slog.LevelDebug
 	}
 	w.idling = true
 	w.log.Log(ctx, level, "no open task to claim")
-	w.sayFull(ctx, reply)
+	w.sayFull(ctx, &l.reply)
+	got, clock, ok := w.wait(ctx, l, incarnation, free)
+	if !ok {
+		return
+	}
+	w.waits++
+	if got.Err == nil || got.Claimed == nil {
+		w.useWaited(ctx, &got, clock, incarnation)
+	}
+	if got.Err == nil {
+		w.waiting.answered()
+	} else {
+		timing.Pause(ctx, w.waiting.failed(got.Err))
+	}
+}
+
+// wait waits and claims until endWait is called. It is not ok where it may not have begun to wait: nothing ends a wait for what came
+// before it.
+func (w *Worker) wait(ctx context.Context, l *lull, incarnation int64, free int) (got Waited, clock redisClock, ok bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w.resting.Store(&stop)
 	defer w.resting.Store(nil)
-	if w.rules.outdated.Load() { // by a change that came before the wait: nobody ends it
+	if w.rules.outdated.Load() || w.whyPaused().kind != "" {
+		return got, clock, false
+	}
+	got, clock, ok = w.claims.wait(ctx, w.waitFor(l), w.idleTime(&l.reply), incarnation, free)
+	w.woken = got.Woken
+	return got, clock, ok && (got.Claimed == nil || ctx.Err() == nil)
+}
+
+// useWaited does what the answer to a claim behind a wait asks for. If a reason to claim nothing has come up meanwhile, the tasks
+// go back.
+func (w *Worker) useWaited(ctx context.Context, got *Waited, clock redisClock, incarnation int64) {
+	if got.Claimed == nil {
+		w.sayClaimed(&got.Reply)
+	}
+	if tasks := got.Reply.Tasks; len(tasks) > 0 && w.whyPaused().kind != "" {
+		w.working.Go(func() { w.handBack(w.reports, tasks, clock) })
+		w.useWakeUp(ctx, &got.Reply)
+		w.waits = 0
 		return
 	}
-	woken, err := w.opts.Backend.WaitWork(ctx, w.waitFor(reply), w.idleTime(reply))
-	w.woken = woken
-	if err != nil && ctx.Err() != nil {
-		return // it may not have begun to wait
-	}
-	w.waits++
-	if err == nil {
-		w.waiting.answered()
-	} else {
-		timing.Pause(ctx, w.waiting.failed(err))
+	w.use(ctx, &got.Reply, clock, incarnation, got.Claimed)
+	if len(got.Reply.Tasks) > 0 && !got.Reply.More && w.pool.count(idle) > 0 { // another claim would find nothing
+		w.lull = &lull{got.Reply, clock}
+		w.lull.reply.Tasks = nil
 	}
 }
 
@@ -236,10 +286,10 @@ func (w *Worker) idleTime(reply *ClaimReply) time.Duration {
 }
 
 // waitFor is what may end the wait after a claim that got nothing.
-func (w *Worker) waitFor(reply *ClaimReply) WaitFor {
+func (w *Worker) waitFor(l *lull) WaitFor {
 	return WaitFor{
 		Worker: w.opts.Name, Node: w.opts.Node, Candidates: w.rules.last().turns,
-		Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
+		Full: l.reply.Full, Elsewhere: l.reply.Elsewhere, NodeFull: l.reply.NodeFull, Now: l.clock.now(),
 	}
 }
 

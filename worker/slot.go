@@ -92,6 +92,7 @@ func (s *slot) restAfter(r *round, end *ending) {
 	switch {
 	case unable:
 		rest := w.shortage.begin(host.err)
+		w.endWait()
 		r.log.Error("this host cannot run programs now; the worker rests", "error", host.err, "slot", s.index, "rest", rest.String())
 	case end.unfit():
 		r.log.Warn("leaving the task to other workers; the slot rests", "error", end.why)

@@ -55,6 +55,7 @@ func (w *Worker) stopAll(cause error, hard bool) {
 func (w *Worker) killRounds(cause error) {
 	w.stopAll(cause, true)
 	w.signalChange()
+	w.endWait()
 }
 
 // command takes note of what an operator wants.
@@ -68,6 +69,7 @@ func (w *Worker) command(o task.WorkerCommand) {
 		w.serve()
 	} else {
 		w.serving.Load().end()
+		w.endWait()
 	}
 	switch o {
 	case task.CommandStop:

@@ -54,6 +54,7 @@ type Worker struct {
 	waits  int // how many in a row brought nothing
 	paused string
 	woken  WakeUp // what ended its last wait; it is not decided yet whether it is used
+	lull   *lull  // the next claim waits for work, nil if it is due at once
 
 	resting    atomic.Pointer[context.CancelFunc] // ends the dispatcher's wait for work; nil if it does not wait
 	stops      atomic.Pointer[[]int64]            // tasks to stop, as the last heartbeat was told

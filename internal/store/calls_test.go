@@ -140,6 +140,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.RunOn(ctx, st.Session, "rules", conn.Subject{})
 		return err
 	},
+	"RunBehind": func(ctx context.Context, st *store.Store) error {
+		wait := redis.NewStringSliceCmd(ctx, "blpop", st.Keys.WakeServer(), "0.001")
+		_, err := st.RunBehind(ctx, wait, time.Millisecond, conn.ScriptArgs{Name: "rules"})
+		return err
+	},
 	"Published": func(ctx context.Context, st *store.Store) error {
 		_, _, err := st.Published(ctx, "lease", 0)
 		return err
@@ -148,7 +153,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return st.Pipelined(ctx, "time", func(p redis.Pipeliner) { p.Time(ctx) })
 	},
 	"Follow":    func(ctx context.Context, st *store.Store) error { return st.Follow(ctx, 1, time.Second, true) },
-	"Interrupt": func(ctx context.Context, st *store.Store) error { return st.Interrupt(ctx, "w") },
+	"Interrupt": func(ctx context.Context, st *store.Store) error { return st.Interrupt(ctx, "w", "r") },
 	"Lease":     func(ctx context.Context, st *store.Store) error { _, err := st.Lease(ctx); return err },
 	"Leave":     func(ctx context.Context, st *store.Store) error { return st.Leave(ctx, fleet.Session{Name: "w"}) },
 	"Lost": func(ctx context.Context, st *store.Store) error {
@@ -227,9 +232,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.WaitServer(ctx, time.Millisecond)
 		return err
 	},
-	"WaitWork": func(ctx context.Context, st *store.Store) error {
-		_, err := st.WaitWork(ctx, waitFor("w"), time.Millisecond)
-		return err
+	"WaitAndClaim": func(ctx context.Context, st *store.Store) error {
+		got := st.WaitAndClaim(ctx, waitFor("w"), time.Millisecond, tasks.ClaimRequest{
+			Worker: "w", Request: conn.NewToken(), Max: 1, Candidates: storetest.Free(task.Bucket{}),
+		})
+		return errors.Join(got.Err, got.Claimed)
 	},
 	"Watermark": func(ctx context.Context, st *store.Store) error { _, _, err := st.Watermark(ctx); return err },
 	"AddQueue": func(ctx context.Context, st *store.Store) error {

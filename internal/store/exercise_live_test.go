@@ -114,7 +114,7 @@ func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	wait := func(worker string) tasks.WakeUp {
 		t.Helper()
 		waitFor := tasks.WaitFor{Worker: worker, Candidates: storetest.Free(task.Bucket{}, q)}
-		by, err := sp.Store.WaitWork(t.Context(), waitFor, 50*time.Millisecond)
+		by, err := storetest.Wait(t.Context(), sp.Store, waitFor, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	}
 	halted := func() bool { return sp.Raw.LLen(t.Context(), sp.Key("halt:w")).Val() > 0 }
 	for range 2 {
-		if err := sp.Store.Interrupt(t.Context(), "w"); err != nil {
+		if err := sp.Store.Interrupt(t.Context(), "w", "r"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +143,7 @@ func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	if by := wait("v"); by == "" {
 		t.Error("the wake-up was not passed on")
 	}
-	if err := sp.Store.Interrupt(t.Context(), "w"); err != nil {
+	if err := sp.Store.Interrupt(t.Context(), "w", "r"); err != nil {
 		t.Fatal(err)
 	}
 	sp.Register(t, "w")
@@ -162,7 +162,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	ended := make(chan error, 1)
 	begun := time.Now()
 	go func() {
-		by, err := sp.Store.WaitWork(ctx, waitFor("w"), time.Minute)
+		by, err := storetest.Wait(ctx, sp.Store, waitFor("w"), time.Minute)
 		if by != "" {
 			err = errors.Join(err, errors.New("woken by "+string(by)))
 		}
@@ -174,7 +174,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 	await.Within(t, "the wait", begun, time.Now(), 2*time.Second)
-	if _, err := sp.Store.WaitWork(ctx, waitFor("w"), time.Minute); !errors.Is(err, context.Canceled) {
+	if _, err := storetest.Wait(ctx, sp.Store, waitFor("w"), time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("waits in an ended context: %v", err)
 	}
 	if sp.Raw.Exists(t.Context(), sp.Key("halt:w")).Val() != 0 {

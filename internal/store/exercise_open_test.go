@@ -245,7 +245,7 @@ func exerciseWakeUps(t *testing.T, sp *storetest.Space) {
 	wait := tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}
 	woken := func() bool {
 		t.Helper()
-		by, err := sp.Store.WaitWork(t.Context(), wait, 50*time.Millisecond)
+		by, err := storetest.Wait(t.Context(), sp.Store, wait, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func TestUnused(t *testing.T) {
 		must(t, sp, id, statemachine.Manager, statemachine.Cancel)
 	}
 	sp.Report(t, held, "", "")
-	by, err := sp.Store.WaitWork(t.Context(), first.wait, 5*time.Second)
+	by, err := storetest.Wait(t.Context(), sp.Store, first.wait, 5*time.Second)
 	if err != nil || by == "" {
 		t.Fatalf("woken by %q, error %v", by, err)
 	}
@@ -78,7 +78,7 @@ func TestUnused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the tasks that are gone have left a wake-up too
-		if back, err := sp.Store.WaitWork(t.Context(), first.wait, 20*time.Millisecond); err != nil || back == by {
+		if back, err := storetest.Wait(t.Context(), sp.Store, first.wait, 20*time.Millisecond); err != nil || back == by {
 			t.Errorf("the first is woken by what it has passed on: %q, %v", back, err)
 		}
 	}

@@ -176,7 +176,7 @@ func (r *limitRace) wait(ctx context.Context, st *store.Store, req *tasks.ClaimR
 		return
 	}
 	begin := statemachine.Time(time.Now().UnixMicro())
-	_, err := st.WaitWork(ctx, tasks.WaitFor{
+	_, err := storetest.Wait(ctx, st, tasks.WaitFor{
 		Worker: req.Worker, Node: req.Node, Candidates: req.Candidates, Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
 	}, racePoll)
 	if err != nil {

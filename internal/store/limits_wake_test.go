@@ -40,6 +40,7 @@ func (w *idler) claim() *tasks.Claimed {
 	w.last = r
 	w.wait = tasks.WaitFor{
 		Worker: w.worker, Node: w.node, Candidates: req.Candidates, Full: r.Full, Elsewhere: r.Elsewhere, NodeFull: r.NodeFull,
+		Now: r.Now,
 	}
 	if len(r.Tasks) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func (w *idler) claim() *tasks.Claimed {
 // woken waits at most d for work.
 func (w *idler) woken(d time.Duration) bool {
 	w.t.Helper()
-	by, err := w.sp.Store.WaitWork(w.t.Context(), w.wait, d)
+	by, err := storetest.Wait(w.t.Context(), w.sp.Store, w.wait, d)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -101,8 +101,8 @@ var commandLosses = map[string]struct {
 		return done(func() error { return st.PublishEvents(t.Context(), 0) })
 	}}}},
 	// BLPOP. The token is gone with the reply; waiters look after a second all the same.
-	"Process": {"BLPOP", map[string]loss{"wait": {prepare: opened(1), hint: true, call: func(t *testing.T, st *store.Store) step {
-		return func() (any, error) { return st.WaitWork(t.Context(), waitFor("w"), 50*time.Millisecond) }
+	"Process": {"BLPOP", map[string]loss{"wait": {prepare: claimed, hint: true, call: func(t *testing.T, st *store.Store) step {
+		return func() (any, error) { return st.WaitServer(t.Context(), 50*time.Millisecond) }
 	}}}},
 }
 

@@ -77,7 +77,7 @@ func orderCall(order task.WorkerCommand) func(*testing.T, *store.Store) step {
 
 func interruptCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return done(func() error { return st.Interrupt(t.Context(), "w") })
+	return done(func() error { return st.Interrupt(t.Context(), "w", "r") })
 }
 
 func passOnCall(t *testing.T, st *store.Store) step {

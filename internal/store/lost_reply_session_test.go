@@ -38,10 +38,14 @@ var sessionLosses = map[string]map[string]loss{
 		"report under a session": {prepare: sessionClaimed, call: workerCall(statemachine.Report)},
 		"drop":                   {prepare: sessionClaimed, call: dropCall},
 	},
-	"note":   {"progress": {prepare: claimed, call: progressCall}},
-	"index":  {"unwatched": {prepare: unwatched, call: reindexCall, hint: true}},
-	"order":  {"drain": {prepare: begun, call: orderCall(task.CommandDrain)}, "none": {prepare: drained, call: orderCall(task.NoCommand)}},
-	"token":  {"interrupt": {call: interruptCall}, "pass on": {call: passOnCall}},
+	"note":  {"progress": {prepare: claimed, call: progressCall}},
+	"index": {"unwatched": {prepare: unwatched, call: reindexCall, hint: true}},
+	"order": {"drain": {prepare: begun, call: orderCall(task.CommandDrain)}, "none": {prepare: drained, call: orderCall(task.NoCommand)}},
+	"token": {"pass on": {call: passOnCall}},
+	"halt": {
+		"no session": {call: interruptCall},
+		"a session":  {prepare: func(t *testing.T, sp *storetest.Space) { sp.Register(t, "w") }, call: interruptCall},
+	},
 	"follow": {"running": {prepare: sessionClaimed, call: followCall}},
 	"chunks": {"first": {prepare: claimed, call: chunksCall}, "further": {prepare: chunksBefore, call: chunksCall}},
 }

@@ -106,12 +106,12 @@ func TestWaitInParts(t *testing.T) {
 	blocked := sp.Server.Blocks(t)
 	for name, end := range map[string]func(){
 		"woken":       func() { sp.Open(t, storetest.Spec()) },
-		"interrupted": func() { _ = sp.Store.Interrupt(t.Context(), "w") },
+		"interrupted": func() { _ = sp.Store.Interrupt(t.Context(), "w", "r") },
 	} {
 		woken := make(chan bool, 1)
 		go func() { woken <- w.woken(time.Hour) }()
 		for range 2 {
-			if got := await.Receive(t, time.Minute, blocked, "no wait"); got != "3" {
+			if got := await.Receive(t, time.Minute, blocked, "no wait"); got != "5" {
 				t.Errorf("%s: waits %s s", name, got)
 			}
 		}

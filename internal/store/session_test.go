@@ -37,7 +37,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 	if _, err := st.Renew(within(30*time.Second), w, fleet.Heartbeat{State: task.WorkerReady}); err != nil {
 		t.Error(err)
 	}
-	if _, err := st.WaitWork(within(30*time.Second), waitFor("w"), time.Millisecond); err != nil {
+	if _, err := storetest.Wait(within(30*time.Second), st, waitFor("w"), time.Millisecond); err != nil {
 		t.Errorf("a wait needs a connection of its own: %v", err)
 	}
 	if err := release(); err != nil {

@@ -56,7 +56,7 @@ func calls(st *store.Store, session fleet.Session) map[string]func(context.Conte
 		"check":       func(ctx context.Context) error { _, err := st.Check(ctx); return err },
 		"server wait": func(ctx context.Context) error { _, err := st.WaitServer(ctx, waited); return err },
 		"worker wait": func(ctx context.Context) error {
-			_, err := st.WaitWork(ctx, tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, waited)
+			_, err := storetest.Wait(ctx, st, tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, waited)
 			return err
 		},
 		"live output": func(ctx context.Context) error { _, _, err := st.Chunks(ctx, 1, "", waited); return err },

@@ -78,13 +78,14 @@ func Dial(where config.Redis, namespace string, rooms []Scripts, opts ...Option)
 	if waiting.ReadTimeout > 0 {
 		waiting.ReadTimeout += longestBlock
 	}
+	waiting.PipelinePoolSize = -1 // a script that is sent behind a wait needs no connection more
 	uo.PoolSize = o.poolSize
 	s := &Conn{
 		Keys: NewKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock, append([]Scripts{Common}, rooms...)),
 		Memory: memory{seen: History{Epoch: 1}},
 	}
 	arriving := &runIDs{all: s.scripts, meta: s.Keys.Meta()}
-	s.Redis, s.Session, s.Patient = connect(uo, arriving), connect(&own, arriving), connect(&waiting, nil)
+	s.Redis, s.Session, s.Patient = connect(uo, arriving), connect(&own, arriving), connect(&waiting, arriving)
 	return s, nil
 }
 
@@ -168,7 +169,7 @@ func WithRetries(n int) Option {
 
 // WithPoolSize sets how many connections there may be at a time, besides those
 // of heartbeats and subscriptions. The default is that of go-redis, ten for
-// each core. A wait in [tasks.Tasks.WaitWork] or [tasks.Tasks.Chunks] occupies one.
+// each core. A wait in [tasks.Tasks.WaitAndClaim] or [tasks.Tasks.Chunks] occupies one.
 func WithPoolSize(n int) Option {
 	return func(o *options) { o.poolSize = n }
 }
@@ -253,27 +254,21 @@ const topologyAge = 2 * time.Second
 // connect makes a client of which every call ends, also where its context has no
 // deadline: within the time to connect, to send and to receive once, all repetitions
 // and the wait for a free connection included. With the defaults that is 11 s. The
-// lives of Redis are noted by a, if it is not nil.
+// lives of Redis are noted by a.
 func connect(o *redis.UniversalOptions, a *runIDs) redis.UniversalClient {
 	limit := o.DialTimeout + o.WriteTimeout + o.ReadTimeout
 	if !o.IsClusterMode {
 		n := &nodeRun{runIDs: a}
-		if a != nil {
-			o.OnConnect = n.connected
-		}
+		o.OnConnect = n.connected
 		client := redis.NewUniversalClient(o)
+		n.client = client
 		client.AddHook(bound{limit: limit})
-		if a != nil {
-			n.client = client
-			client.AddHook(n)
-		}
+		client.AddHook(n)
 		return client
 	}
 	cluster := o.Cluster()
 	cluster.ClusterStateReloadInterval = topologyAge
-	if a != nil {
-		cluster.NewClient = a.connectNode
-	}
+	cluster.NewClient = a.connectNode
 	client := redis.NewClusterClient(cluster)
 	client.AddHook(bound{limit: limit, lost: func(ctx context.Context) { client.ReloadState(ctx) }})
 	return client

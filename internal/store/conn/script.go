@@ -87,6 +87,8 @@ type scriptCall struct {
 	args []any
 	// confirm is how long a replica may take to have what was written; 0: none has to.
 	confirm time.Duration
+	// before is sent first, in the same trip; nil for nothing.
+	before redis.Cmder
 }
 
 type evaluate func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
@@ -95,24 +97,31 @@ type evaluate func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
 // one has. The two commands go over one connection, because Redis waits for what that one wrote.
 // An unconfirmed change may have been made nevertheless; the call is repeated.
 func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient, eval evaluate) (any, error) {
-	if c.confirm == 0 {
+	if c.confirm == 0 && c.before == nil {
 		return eval(ctx, client, c.keys, c.args...).Result() //nolint:wrapcheck // the caller does
 	}
 	var answer *redis.Cmd
 	var replicas *redis.Cmd
-	_, err := client.Pipelined(ctx, func(both redis.Pipeliner) error {
-		answer = eval(ctx, both, c.keys, c.args...)
-		replicas = both.Do(ctx, "wait", 1, c.confirm.Milliseconds())
+	_, err := client.Pipelined(ctx, func(all redis.Pipeliner) error {
+		if c.before != nil {
+			_ = all.Process(ctx, c.before) // its error is its own
+		}
+		answer = eval(ctx, all, c.keys, c.args...)
+		if c.confirm > 0 {
+			replicas = all.Do(ctx, "wait", 1, c.confirm.Milliseconds())
+		}
 		return nil
 	})
 	switch {
 	case answer.Err() != nil && !errors.Is(answer.Err(), redis.Nil):
 		return nil, answer.Err() //nolint:wrapcheck // the caller does
-	case replicas.Err() != nil && isAnswer(replicas.Err()):
+	case err != nil && !isAnswer(err):
+		return nil, err //nolint:wrapcheck // the caller does
+	case c.confirm == 0:
+		return answer.Result() //nolint:wrapcheck // the caller does
+	case replicas.Err() != nil:
 		// The master is a replica now. Wrapped, its answer would count as final.
 		return nil, fmt.Errorf("%w: %v", errNotReplicated, replicas.Err()) //nolint:errorlint // see above
-	case err != nil && !errors.Is(err, redis.Nil):
-		return nil, err //nolint:wrapcheck // the caller does
 	}
 	if n, _ := replicas.Int(); n < 1 {
 		return nil, fmt.Errorf("%w (%v)", errNotReplicated, c.confirm)
@@ -233,6 +242,33 @@ func (s *Conn) RunReading(ctx context.Context, call ScriptArgs, read func(redis.
 		return nil, err
 	}
 	return v, s.Pipelined(ctx, call.Name, read)
+}
+
+// once is a command that is not repeated, nor is what is sent with it.
+type once struct{ redis.Cmder }
+
+// NoRetry is asked by the client.
+func (once) NoRetry() bool { return true }
+
+// RunBehind sends a command that waits in Redis for at most d and, in the same trip, a script. Redis calls the script as soon as the
+// wait is over; commands of other clients that it has read by then may come first. Nothing is repeated after a network error: the
+// answer to the wait must not be lost, and it is in the command if it came. Where a replica has to confirm what the script writes,
+// WAIT is the third command. The error is that of the script.
+func (s *Conn) RunBehind(ctx context.Context, wait redis.Cmder, d time.Duration, c ScriptArgs) (any, error) {
+	call := s.callOf(c.Name, &c.Of, c.Args)
+	call.before = once{wait}
+	limit, cancel := s.WhileBlocked(ctx, d)
+	defer cancel()
+	v, err := call.confirmed(limit, s.Patient, call.EvalSha)
+	if err == nil {
+		v, err = s.unseal(c.Name, AsReply(v))
+	} else if !unsent(err) {
+		err = s.Failed(c.Name, err)
+	}
+	if unsent(err) {
+		return s.Run(ctx, c.Name, c.Of, c.Args...)
+	}
+	return v, err
 }
 
 // unsent reports whether a script did nothing for a reason that a call of it alone takes care of.

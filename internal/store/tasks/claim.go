@@ -51,6 +51,11 @@ type ClaimRequest struct {
 	// Woken is what ended the worker's last wait, if it is not decided yet whether
 	// it is used (see [ClaimReply].Unused).
 	Woken WakeUp
+	// Waited says that the request was sent behind a wait before, and had no answer: it
+	// is called off first, since Redis may carry it out later (see [Tasks.WaitAndClaim]).
+	Waited bool
+
+	till statemachine.Time // from when on nothing is claimed, 0 for never
 }
 
 // Claimed is a task with what a worker needs to run it.
@@ -86,8 +91,8 @@ type ClaimReply struct {
 	Next statemachine.Time
 	// Now is the time of the claim.
 	Now statemachine.Time
-	// Stale says that the rules have changed, and nothing was claimed. NewBuckets
-	// says that the list of buckets has; tasks may have been claimed. Read the
+	// Stale says that the rules have changed, or that the claim was called off, and
+	// nothing was claimed. NewBuckets says that the list of buckets has; tasks may have been claimed. Read the
 	// [fleet.Fleet.Rules] and claim again.
 	Stale, NewBuckets bool
 	// Full are the queues with due tasks of which nothing more may be claimed
@@ -106,6 +111,11 @@ type ClaimReply struct {
 // session it counts as a heartbeat; the error matches [conn.ErrLeaseLost], and
 // nothing is claimed, if that session is over.
 func (s *Tasks) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
+	if req.Waited {
+		if err := s.Interrupt(ctx, req.Worker, req.Request); err != nil {
+			return ClaimReply{}, err
+		}
+	}
 	t := s.turn(ctx, nil, &req)
 	return t.Reply, t.Claimed
 }
@@ -130,6 +140,8 @@ func (s *Tasks) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 		return ClaimReply{}, LeaseLost("claim", req.Worker, req.Incarnation)
 	case v == int64(outdated):
 		return ClaimReply{Stale: true, Next: statemachine.Never}, nil
+	case v == int64(tooLate):
+		return ClaimReply{}, errTooLate
 	}
 	c := decodeClaim(conn.AsReply(v))
 	for i := range c.Tasks {
@@ -139,9 +151,14 @@ func (s *Tasks) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 	return c, nil
 }
 
-// outdated is the answer of the claim script to rules that are not in force any
-// more.
-const outdated = -2
+// Answers of the claim script: to rules that are not in force any more, or a request that
+// was called off; and to a request that comes later than its till.
+const (
+	outdated = -2
+	tooLate  = -3
+)
+
+var errTooLate = errors.New("the wait has ended by itself, and is to go on")
 
 // call is the call of turn, or of dry, that makes the moves first.
 func (r *ClaimRequest) call(k conn.Keys, script string, moves int, m *moveCall) conn.ScriptArgs {
@@ -149,10 +166,14 @@ func (r *ClaimRequest) call(k conn.Keys, script string, moves int, m *moveCall) 
 	if r.Incarnation > 0 {
 		session = strconv.FormatInt(r.Incarnation, 10)
 	}
+	till := ""
+	if r.till != 0 {
+		till = r.till.Text()
+	}
 	keys := m.keys
 	args := append([]any{
 		moves, len(m.kinds), r.Worker, r.Request, r.Max, writer(r.Worker), session, r.Node, versionText(r.Rules), r.Known,
-		limitArg(r.MaxThreads), r.Resources.Text(), r.First, len(r.Candidates),
+		limitArg(r.MaxThreads), r.Resources.Text(), r.First, till, len(r.Candidates),
 	}, m.args...)
 	for i := range r.Candidates {
 		q := &r.Candidates[i].Queue
@@ -291,17 +312,21 @@ func (s *Tasks) turn(ctx context.Context, commits []Commit, req *ClaimRequest) (
 		return Turn{Moved: err, Claimed: err}
 	}
 	call := req.call(s.Keys, "turn", len(commits), &moves)
-	answer, err := s.RunList(ctx, call.Name, call.Of, call.Args...)
-	if err != nil {
-		return Turn{Moved: err, Claimed: err}
-	}
-	if len(answer) != 2 {
+	answer, err := s.Run(ctx, call.Name, call.Of, call.Args...)
+	return s.turned(commits, req, conn.AsReply(answer), err)
+}
+
+// turned reads the answer to that call.
+func (s *Tasks) turned(commits []Commit, req *ClaimRequest, answer conn.Reply, err error) (t Turn) {
+	if err == nil && len(answer) != 2 {
 		err = fmt.Errorf("turn: %d answers, want 2", len(answer))
+	}
+	if err != nil {
 		return Turn{Moved: err, Claimed: err}
 	}
 	t.Outcomes, t.Moved = s.outcomes(commits, answer[0])
 	if refused, ok := answer[1].(error); ok {
-		t.Claimed = s.Failed(call.Name, refused)
+		t.Claimed = s.Failed("turn", refused)
 		return t
 	}
 	t.Reply, t.Claimed = s.claimed(req, answer[1])

@@ -9,12 +9,14 @@
 -- ARGV moves (their number), kinds (their number), worker, request, most (tasks to claim), writer (the worker as in logs),
 --   incarnation (of its session, '' for none), node, rules (their version, '' for any), buckets (version of their list),
 --   maxthreads (most rounds on the node, '' for no limit), resources (of the node: gpu=4,mem=65536),
---   first (which of the queues with due tasks has the first turn, from 0), queues (their number);
+--   first (which of the queues with due tasks has the first turn, from 0), till (from when on nothing is claimed, '' for never),
+--   queues (their number);
 --   then those of the kinds and of the moves; then of each queue: name, most rounds, most rounds on the node ('' for no limit),
 --   '1' for lifo, aging in seconds (0: none), number of its buckets, then of each: priority, resources
 -- Claim ids are e<epoch>-<request>.<number>.
 -- Returns {what moves answers, claim}; the claim is an error, and it has changed nothing, if a key of it has another type; -1 the same
--- if the session is over, also because a new epoch has begun; -2 if the rules are older than those in force; else
+-- if the session is over, also because a new epoch has begun; -2 if the rules are older than those in force, or halt.lua has called the
+-- request off; -3 if it is too late; else
 -- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets is newer,
 --  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...},
 --  by how many microseconds now is ahead of TIME};

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -26,6 +27,9 @@ type WaitFor struct {
 	Candidates      []task.Candidate
 	Full, Elsewhere []string
 	NodeFull        bool
+	// Now is the time of the namespace, 0 if it is not known. A wait that takes several commands claims then at its end only,
+	// if nothing ends it before.
+	Now statemachine.Time
 }
 
 // lists are the lists to wait at: the worker's own; that of its node if the node
@@ -52,35 +56,73 @@ func (w *WaitFor) lists(k conn.Keys) []string {
 	return lists
 }
 
-// WaitWork waits until there is work for this worker, at most d (1 ms or more), or
-// until ctx is done. It returns what woke it, empty if nothing did: also with an ended ctx, since
-// no wake-up must get lost. A wake-up goes to one waiter, which claims next, or calls [fleet.Fleet.PassOn].
-func (s *Tasks) WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error) {
-	if ctx.Err() != nil {
-		return "", ctx.Err()
+// Waited is the answer to a wait and to the claim behind it.
+type Waited struct {
+	// Woken is what ended the wait, empty if nothing did or the worker was interrupted.
+	// It counts also beside errors, since no wake-up must get lost.
+	Woken WakeUp
+	// Err is the error of the wait.
+	Err   error
+	Reply ClaimReply
+	// Claimed is the error of the claim, as that of Claim.
+	Claimed error
+}
+
+// WaitAndClaim waits until there is work for this worker, at most d (1 ms or more), or until ctx is done, and is
+// [Tasks.Claim] then, in the same trip. Where ctx is done before Redis claims, nothing is claimed: the reply is Stale.
+// A wake-up goes to one waiter, which uses it or calls [fleet.Fleet.PassOn].
+//
+// After an error of the claim it is not known whether Redis has carried it out, or will: repeat it alone, as Waited.
+func (s *Tasks) WaitAndClaim(ctx context.Context, w WaitFor, d time.Duration, req ClaimRequest) Waited {
+	if err := cmp.Or(ctx.Err(), req.check()); err != nil {
+		return Waited{Err: err, Claimed: err}
 	}
-	defer s.interruptAfter(ctx, w.Worker)()
-	lists := w.lists(s.Keys)
-	for end := time.Now().Add(d); ; d = time.Until(end) {
-		list, err := s.wait(ctx, lists, min(d, longestBlockOfWorker))
-		switch {
-		case err != nil || list == lists[0]:
-			return "", err
-		case list != "" || d <= longestBlockOfWorker:
-			return WakeUp(list), nil
+	defer s.interruptAfter(ctx, &req)()
+	lists, begun := w.lists(s.Keys), time.Now()
+	for end := begun.Add(d); ; d = time.Until(end) {
+		part := conn.Bounded(d)
+		req.till = 0
+		if part < d && w.Now != 0 {
+			req.till = w.Now.Add(timing.FromStd(time.Since(begun) + part))
+		}
+		if answer, over := s.waitOnce(ctx, lists, part, &req); over {
+			return answer
 		}
 	}
 }
 
-// interruptAfter ends the wait of a worker when ctx is done: a command that waits in
-// Redis does not end with it. The function returned ends that.
-func (s *Tasks) interruptAfter(ctx context.Context, worker string) (stop func()) {
+// waitOnce waits with one command. The wait is not over if nothing has ended it, so that the claim came too late.
+func (s *Tasks) waitOnce(ctx context.Context, lists []string, d time.Duration, req *ClaimRequest) (answer Waited, over bool) {
+	pop, call := pop(ctx, lists, d), req.call(s.Keys, "turn", 0, &moveCall{})
+	v, err := s.RunBehind(ctx, pop, d, call)
+	list, failed := s.popped(pop)
+	if list != lists[0] {
+		answer.Woken = WakeUp(list)
+	}
+	answer.Err, req.Woken = failed, answer.Woken
+	t := s.turned(nil, req, conn.AsReply(v), err)
+	answer.Reply, answer.Claimed = t.Reply, t.Claimed
+	if !errors.Is(t.Claimed, errTooLate) {
+		return answer, true
+	}
+	if list == "" && failed == nil {
+		return answer, false
+	}
+	req.till = 0 // it was the last moment
+	answer.Reply, answer.Claimed = s.Claim(ctx, *req)
+	return answer, true
+}
+
+// interruptAfter ends the wait of a worker when ctx is done, and calls off the claim behind it: a command that waits in
+// Redis does not end with its context. The function returned ends that.
+func (s *Tasks) interruptAfter(ctx context.Context, req *ClaimRequest) (stop func()) {
 	done := make(chan struct{})
+	worker, request := req.Worker, req.Request
 	keep := context.AfterFunc(ctx, func() {
 		defer close(done)
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptTimeout)
 		defer cancel()
-		_ = s.Interrupt(limit, worker) // the wait has an end of its own
+		_ = s.Interrupt(limit, worker, request) // the wait has an end of its own
 	})
 	return func() {
 		if !keep() {
@@ -92,16 +134,12 @@ func (s *Tasks) interruptAfter(ctx context.Context, worker string) (stop func())
 // interruptTimeout is how long it is tried to end a wait early.
 const interruptTimeout = 2 * time.Second
 
-// Interrupt ends the wait of the worker of that name in [Tasks.WaitWork], now
-// or when it waits next.
-func (s *Tasks) Interrupt(ctx context.Context, name string) error {
-	_, err := s.Run(ctx, "token", conn.Subject{More: []string{s.Keys.Halt(name)}})
+// Interrupt ends the wait of the worker of that name in [Tasks.WaitAndClaim], now or when it waits next. If the worker has a session,
+// that request claims nothing from now on.
+func (s *Tasks) Interrupt(ctx context.Context, name, request string) error {
+	_, err := s.Run(ctx, "halt", conn.Subject{Worker: name}, request)
 	return err
 }
-
-// longestBlockOfWorker is the longest that one command waits for work: a Redis that hangs
-// is noticed read_timeout later.
-const longestBlockOfWorker = 3 * time.Second
 
 // WakeUp is a wake-up that was got.
 type WakeUp string
@@ -120,24 +158,25 @@ func (s *Tasks) Unused(w WakeUp, r *ClaimReply) bool {
 
 // WaitServer waits until there is work for a server, at most d.
 func (s *Tasks) WaitServer(ctx context.Context, d time.Duration) (bool, error) {
-	list, err := s.wait(ctx, []string{s.Keys.WakeServer()}, d)
+	ctx, cancel := s.WhileBlocked(ctx, d)
+	defer cancel()
+	cmd := pop(ctx, []string{s.Keys.WakeServer()}, d)
+	_ = s.Patient.Process(ctx, cmd) // the command has the error
+	list, err := s.popped(cmd)
 	return list != "", err
 }
 
-// wait sends BLPOP itself: the client's own method knows whole seconds only. It
-// returns the list that had a token.
-func (s *Tasks) wait(ctx context.Context, lists []string, d time.Duration) (string, error) {
-	args := make([]any, 0, len(lists)+2)
-	args = append(args, "blpop")
-	for _, l := range lists {
-		args = append(args, l)
-	}
-	ctx, cancel := s.WhileBlocked(ctx, d)
-	defer cancel()
-	cmd := redis.NewStringSliceCmd(ctx, append(args, conn.Bounded(d).Seconds())...)
-	err := s.Patient.Process(ctx, cmd)
-	switch {
-	case err == nil && len(cmd.Val()) == 2:
+// pop is the command that waits at lists: the client's own method knows whole seconds only.
+func pop(ctx context.Context, lists []string, d time.Duration) *redis.StringSliceCmd {
+	args := conn.Args([]any{"blpop"}, lists...)
+	return redis.NewStringSliceCmd(ctx, append(args, conn.Bounded(d).Seconds())...)
+}
+
+// popped is the list that had a token, empty if none had. It is known also where the answer to a command behind this one
+// did not come, which the client counts as an error of both.
+func (s *Tasks) popped(cmd *redis.StringSliceCmd) (list string, err error) {
+	switch err := cmd.Err(); {
+	case len(cmd.Val()) == 2:
 		return cmd.Val()[0], nil
 	case err == nil, errors.Is(err, redis.Nil):
 		return "", nil

@@ -389,6 +389,12 @@ func (sp *Space) Renew(tb testing.TB, w fleet.Session) fleet.Renewal {
 	return r
 }
 
+// Wait waits as an idle worker does, and claims nothing behind that. It returns what has woken it.
+func Wait(ctx context.Context, st *store.Store, w tasks.WaitFor, d time.Duration) (tasks.WakeUp, error) {
+	got := st.WaitAndClaim(ctx, w, d, tasks.ClaimRequest{Worker: w.Worker, Request: conn.NewToken(), Max: 1})
+	return got.Woken, errors.Join(got.Err, got.Claimed)
+}
+
 // Free are candidates of queues without attributes, for claims that no rule restricts.
 func Free(buckets ...task.Bucket) []task.Candidate {
 	byQueue := map[string]int{}

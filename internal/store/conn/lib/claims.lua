@@ -316,8 +316,10 @@ local function claims(dry)
   local before = redis.call('GET', K.lastClaim)
   local again = before and string.match(before, '^%S+') == request
   if not again and A.rules ~= '' and (meta_rules or '0') ~= A.rules then return -2 end
+  if not again and A.incarnation ~= '' and session(A.worker)[4] == A.request then return -2 end
   local stamp = now()
   local clock = tonumber(stamp)
+  if not again and A.till ~= '' and clock >= tonumber(A.till) then return -3 end
   if dry and tonumber(asked.at) > clock then stamp, clock = asked.at, tonumber(asked.at) end
   local c = {dry = dry, again = again, stamp = stamp, clock = clock, order = heads(clock, stamp, dry), budget = tonumber(A.most) + 100,
     got = again and repeated(before) or {}, logs = {}, of = {}, damaged = {}, early = {}, turns = {}, full = {}, elsewhere = {}, more = ''}

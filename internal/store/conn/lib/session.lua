@@ -1,7 +1,7 @@
 -- session is what is known of that of a worker.
 local sessions = {}
 local function session(worker)
-  local doc = sessions[worker] or redis.pcall('HMGET', K.workerDoc(worker), 'incarnation', 'state', 'epoch')
+  local doc = sessions[worker] or redis.pcall('HMGET', K.workerDoc(worker), 'incarnation', 'state', 'epoch', 'halted')
   sessions[worker] = doc
   return doc
 end
