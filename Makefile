@@ -96,7 +96,7 @@ ci: ## what a change must pass: build, lint, shape, verify, test, test-long
 .PHONY: bench
 bench: build ## speed beside all peers, into bench/RESULTS.md: some ten minutes (ARGS=latency: that table alone, and no file)
 	@scripts/setup-bench.sh
-	@go run ./bench $(or $(ARGS),programs handlers latency -markdown bench/RESULTS.md -json bench/results.json)
+	@go run ./bench $(or $(ARGS),programs wide handlers latency -markdown bench/RESULTS.md -json bench/results.json)
 
 .PHONY: bench-check
 bench-check: build ## run it again: no ratio to a peer may be much worse than in bench/results.json (ARGS="-tolerance 0.1")

@@ -40,6 +40,8 @@ func definitions() []definition {
 	return []definition{
 		{"programs", "no-op programs: TDF beside xargs, GNU parallel, loops in C and Go, asynq",
 			size{Tasks: 2000, Rounds: 5, Slots: 2}, (*bench).programs},
+		{"wide", "no-op programs, more at a time than there are cores: TDF beside xargs",
+			size{Tasks: 2000, Rounds: 5, Slots: 4}, (*bench).wide},
 		{"containment", "what each layer of containment costs, without Redis",
 			size{Tasks: 1000, Rounds: 5, Slots: 2}, (*bench).containment},
 		{"handlers", "no-op handlers, and opening: TDF beside asynq, BullMQ and Celery",

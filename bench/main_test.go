@@ -57,7 +57,7 @@ func TestLongPeers(t *testing.T) {
 	dir, bin := t.TempDir(), build(t)
 	markdown, file := filepath.Join(dir, "RESULTS.md"), filepath.Join(dir, "results.json")
 	args := []string{
-		"programs", "handlers", "latency", "-contenders", "TDF,xargs,Go,asynq", "-rounds", "1", "-tasks", "40", "-slots", "2",
+		"programs", "wide", "handlers", "latency", "-contenders", "TDF,xargs,Go,asynq", "-rounds", "1", "-tasks", "40", "-slots", "2",
 		"-set", "manager.batch_size=50,worker.keep_rounds=2", "-bin", bin, "-peers", "peers", "-markdown", markdown, "-json", file,
 	}
 	if err := run(t.Context(), args, &out, t.Output()); err != nil {
@@ -69,7 +69,7 @@ func TestLongPeers(t *testing.T) {
 	}
 	has(t, out.String(),
 		"1 interleaved rounds", "| programs | TDF, containment group | xargs -P2 | tasks a second |", "| GNU parallel -j2 | tasks a second | - | - | 4 | 5 | not measured |",
-		"| xargs -P2 |", "| Go, os/exec |", "| asynq, sh run.sh |", "| TDF, default containment, 2 workers of 1 slot |", "## Handlers", "## Opening", "## Latency", "| TDF |", "| redis-server | Redis", "not the defaults: manager.batch_size=50",
+		"| xargs -P2 |", "| Go, os/exec |", "| asynq, sh run.sh |", "| TDF, default containment, 2 workers of 1 slot |", "## Wide", "## Handlers", "## Opening", "## Latency", "| TDF |", "| redis-server | Redis", "not the defaults: manager.batch_size=50",
 		"- TDF, default containment in Go, os/exec, tasks a second: ",
 	)
 	checkAgain(t, file, bin)

@@ -61,6 +61,22 @@ func (b *bench) programs(ctx context.Context) ([]Table, error) {
 	})
 }
 
+// wide are those of them that tell what more slots than cores do: reports of several slots travel together.
+func (b *bench) wide(ctx context.Context) ([]Table, error) {
+	script, err := writeProgram(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	xargs := b.xargs(ctx, script)
+	return b.compare(ctx, []*contender{xargs, b.deployed(script, "group", 1, b.Slots)}, comparison{
+		Table: Table{
+			Name: "wide", Title: fmt.Sprintf("No-op `sh` programs: %d a run, %d at a time", b.Tasks, b.Slots),
+			Metrics: []Metric{rate}, Reference: xargs.name,
+		},
+		ratios: []Metric{rate},
+	})
+}
+
 // writeProgram makes the program of the tasks in a directory of its own in dir, and returns its path.
 func writeProgram(dir string) (path string, err error) {
 	path = filepath.Join(dir, "program", "run.sh")

@@ -95,7 +95,7 @@ end
 local adopted = meta_adopted or '0'
 if not meta_adopted then redis.call('HSETNX', K.meta, 'protocol', A.protocol) end
 if tonumber(adopted) == last then adopted = string.format('%d', last + fresh) end
-if adopted ~= meta_adopted then redis.call('HSET', K.meta, 'adopted', adopted) end
+if adopted ~= meta_adopted then along[1], along[2] = 'adopted', adopted end -- without a new task there is nothing to write
 if fresh > 0 then
   redis.call('INCRBY', K.taskID, fresh)
   if aside then redis.call('HDEL', K.setAside, unpack(ids)) end -- an id from before a flush may be that of a dead letter

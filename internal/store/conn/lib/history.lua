@@ -6,6 +6,7 @@ local stream, known = table.remove(KEYS), table.remove(ARGV)
 local past = redis.call('HMGET', K.meta, 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock', 'unconfirmed'--[[meta]])
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
 local changes, entries, alike, latest = 0, {}, {}, {}
+local along = {} -- fields of meta, and their values, that are written with the number of changes
 local lives = past[5] or ''
 local alive = string.match(lives, '(%w+%.%d+):%d+$') or '' -- this life
 wall.mark = past[7]
@@ -63,12 +64,9 @@ local function write()
       'id', table.concat(e.ids, ' '), 'round', table.concat(e.rounds, ' '), unpack(e))
   end
   seq = seq + changes
-  local mark = noted(true)
-  if mark then
-    redis.call('HSET', K.meta, 'seq', string.format('%d', seq), 'clock', mark)
-  else
-    redis.call('HSET', K.meta, 'seq', string.format('%d', seq))
-  end
+  local mark, n = noted(true), #along
+  if mark then along[n + 1], along[n + 2] = 'clock', mark end
+  redis.call('HSET', K.meta, 'seq', string.format('%d', seq), unpack(along))
 end
 
 -- flushed reports whether the namespace is being flushed: what is written now would be deleted in part.
