@@ -51,7 +51,8 @@ func (b *bench) handlers(ctx context.Context) ([]Table, error) {
 	return b.compare(ctx, all, comparison{
 		Table: Table{
 			Name: "handlers",
-			Title: fmt.Sprintf("Handlers that do nothing: %d tasks a run, opened, then processed, in one process; TDF: %d x %d slots, to archived by a manager that handles them, or at once",
+			Title: fmt.Sprintf("Handlers that do nothing: %d tasks a run, opened, then processed, in one process; "+
+				"TDF: %d x %d slots, to archived by a manager that handles them, or at once",
 				b.Tasks, b.Workers, b.Slots),
 			Metrics: []Metric{rate, processed, redisCPU}, Reference: asynqName,
 		},
@@ -167,7 +168,9 @@ func (b *bench) tdfLife(a archiving) func(context.Context) (reading, error) {
 	}
 }
 
-func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n int, a archiving) (opening, processing time.Duration, err error) {
+func (b *bench) life(
+	ctx context.Context, s *site.Site, m *manager.Manager, n int, a archiving,
+) (opening, processing time.Duration, err error) {
 	began := time.Now()
 	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop, Archive: a.archive}, n)); err != nil {
 		return 0, 0, err

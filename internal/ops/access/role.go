@@ -144,7 +144,10 @@ var (
 // Keys of each role that the scripts of the role change.
 var (
 	workerKeys = slices.Concat(history, line, counts, health, goals, registry,
-		[]string{"open", "running", "executed", "succeeded", "timed_out", "terminated", "orphaned", "archived", "archived:*", "claim:*", "live:*", "follow"})
+		[]string{
+			"open", "running", "executed", "succeeded", "timed_out", "terminated", "orphaned", "archived", "archived:*",
+			"claim:*", "live:*", "follow",
+		})
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*",

@@ -137,9 +137,9 @@ func (c *checker) apart(e task.Event) string {
 	together := p.At.Equal(e.At) && p.Round == e.Round && p.Actor == e.Actor && p.By == e.By
 	switch {
 	case !seen:
-	case e.Event == sm.Settle && e.Actor == sm.Worker && !(together && p.Event == sm.Report):
+	case e.Event == sm.Settle && e.Actor == sm.Worker && (!together || p.Event != sm.Report):
 		return "a worker settles a round only in the move that reports it"
-	case e.Event == sm.Archive && e.Actor != sm.Manager && !(together && p.To == e.From):
+	case e.Event == sm.Archive && e.Actor != sm.Manager && (!together || p.To != e.From):
 		return "only a manager archives a task in a move of its own"
 	}
 	return ""
