@@ -3,6 +3,7 @@ package trace
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -74,6 +75,7 @@ func (w *walker) step(t *sm.Task, foreign bool) {
 	if !silent {
 		w.events = append(w.events, task.Event{
 			ID: m.ID, Round: m.Round, From: m.From, To: m.To, Event: m.Event, Actor: m.Actor, Seq: int64(w.now),
+			At: time.UnixMicro(int64(len(w.events))), // each is a move of its own
 		})
 	}
 }
