@@ -213,7 +213,10 @@ func TestShutdownInDoubt(t *testing.T) {
 	id := s.open(t, s.script(t, "p", `echo x > "$1"`), input(ran))
 	wait.Closed(t, patience, drops[0].Done(), "no claim was made")
 	w.stop(t)
-	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "releases": "1", "round": "1"})
+	// Redis may have dropped the claim with the connection, behind the wait: then there was none to hand back.
+	if got := s.Task(t, id); got.State != sm.Open || got.Round != got.Releases || got.Round > 1 {
+		t.Errorf("task is %s, round %d, with %d releases", got.State, got.Round, got.Releases)
+	}
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("the program ran after the stop")
 	}

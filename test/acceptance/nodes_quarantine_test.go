@@ -23,6 +23,9 @@ func TestBadNodeIsSetAside(t *testing.T) {
 	for _, d := range nodes { // a node that is alone is charged for all that fails on it
 		d.Says(t, `"message":"registered"`)
 	}
+	wait.Eventually(t, patience, func() bool { // before that nobody counts failures
+		return w.Raw.HGet(t.Context(), w.Key("meta"), "quarantine").Val() == "on"
+	}, "no server says that nodes may be quarantined")
 	const tasks = 240
 	ids := w.open(t, times(tasks, w.script(t, "p", "sleep 0.02"))...)
 	wait.Eventually(t, time.Minute, func() bool {
