@@ -82,7 +82,7 @@ func (l *loss) spoil(t *testing.T, script string) {
 			t.Errorf("the error echoes keys: %v", err)
 		}
 	}
-	if refused == 0 {
+	if refused == 0 && script != "halt" { // which does what it can, whatever is spoiled
 		t.Error("no spoiled key made a difference: the scenario shows nothing")
 	}
 }
