@@ -29,7 +29,11 @@ func decideIn(rows []Transition, t *Task, o Occurrence, now Time) (Move, error) 
 			return Move{}, fmt.Errorf("task %d, round %d: %w", t.ID, o.Round, ErrStale)
 		}
 		if row.When.holds(t, o, now) {
-			return row.move(t, o, now), nil
+			m := row.move(t, o, now)
+			m.Archives = t.AtOnce && slices.ContainsFunc(rows, func(next Transition) bool {
+				return next.From == row.To && next.Event == Archive
+			})
+			return m, nil
 		}
 		known = true
 	}
@@ -61,7 +65,6 @@ func (row *Transition) move(t *Task, o Occurrence, now Time) Move {
 	if row.NextRound {
 		m.NotBefore = t.rest(row, o, now)
 	}
-	m.Archives = t.AtOnce && row.To.IsOutcome()
 	return m
 }
 

@@ -145,7 +145,7 @@ func TestMoveSays(t *testing.T) {
 	}
 }
 
-// Whatever ends a task that is to be archived at once archives it too, and nothing archives another one.
+// A move that ends a task with AtOnce archives it as well. No other move does.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, atOnce := range []bool{false, true} {

@@ -143,7 +143,7 @@ var table = []Transition{
 	{From: Orphaned, Event: Archive, Actors: byManager, When: always, To: Archived, Why: archiveWhy},
 }
 
-const archiveWhy = "a manager has handled the outcome"
+const archiveWhy = "a manager has handled the outcome; if the task is archived at once, the move that ends it takes this row too"
 
 // Condition is the guard of a row: what must hold beside state, event and
 // actor. All comparisons are strict, as in the TDF document: expired when now
