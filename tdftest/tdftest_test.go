@@ -125,7 +125,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What ends a task that is to be archived at once archives it, without a manager: by its own word, or by that of its queue.
+// A task that it or its queue says to archive at once needs no manager.
 func TestArchivedAtOnce(t *testing.T) {
 	t.Parallel()
 	site, _ := tdftest.New(t)

@@ -179,7 +179,7 @@ func succeeded(t *testing.T, sp *storetest.Space) {
 	clerkCall(statemachine.Server, statemachine.Settle)(t, sp.Store).must(t)
 }
 
-// atOnceAfter prepares task 1, which is to be archived at once.
+// atOnceAfter prepares task 1 and marks it to be archived at once.
 func atOnceAfter(prepare func(*testing.T, *storetest.Space)) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()

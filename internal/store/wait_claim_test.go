@@ -102,8 +102,7 @@ func (p *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// TestWaitAndClaimIsOneTrip: from the wake-up to the task, and from the end of a wait to the answer that there is none, Redis is
-// asked no second time.
+// TestWaitAndClaimIsOneTrip: a wait brings its task, or the answer that nothing is due, without a second request.
 func TestWaitAndClaimIsOneTrip(t *testing.T) {
 	t.Parallel()
 	s := newSleeper(t)
