@@ -86,11 +86,15 @@ func exerciseOpenRefused(t *testing.T, sp *storetest.Space) {
 // Arguments with blanks and empty ones travel as JSON.
 func exerciseArgv(t *testing.T, sp *storetest.Space) {
 	argv := []string{"a b", "", `"`, "ü"}
-	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetArgv(s, argv...); storetest.Set(s, "input", "") }), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_losses", "7", "fail_on", "exit") }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetArgv(s, argv...); storetest.Set(s, "input", "") }), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_losses", "7", "fail_on", "exit") }),
+		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "archive", "at_once", "fail_on", "exit") }))
 	if got := task.Decode(1, sp.Task(t, 1).Fields).Argv; !slices.Equal(got, argv) {
 		t.Errorf("argv %q", got)
 	}
-	c := sp.Claim(t, "w", 2)
+	c := sp.Claim(t, "w", 3)
+	if !c[2].Task.AtOnce || c[2].Spec.FailOn != "exit" {
+		t.Errorf("claimed %+v", c[2])
+	}
 	if !slices.Equal(c[0].Spec.Argv, argv) || c[1].Spec.Argv != nil || c[1].Spec.FailOn != "exit" || c[1].Task.MaxLosses != 7 {
 		t.Errorf("claimed %+v", c)
 	}
