@@ -72,12 +72,12 @@ func TestShowOrders(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.must("queue", "add", "q")
-	b.must("submit", "--program", "p", "--queue", "q", "--env", "lab", "-l", "disk=ssd", "--resource", "gpu=1,mem=4", "--charge", "program",
+	b.must("submit", "--program", "p", "--queue", "q", "--env", "lab", "-l", "disk=ssd", "--resource", "gpu=1,mem=4", "--charge", "program", "--archive", "at_once",
 		"--retry-delay", "30", "--fatal-exit-codes", "2,3", "--hold=later", "--key", "k", "--priority", "-5")
 	b.srv.Do(t, "HSET", b.ns+":task:1", "not_before", "4000000000", "0:class", "host", "0:error", "bad disk")
 	wantText(t, b.must("show", "last"), "held              later", "queue             q", "priority          -5", "env               lab",
 		"labels            disk=ssd", "resources         gpu=1, mem=4", "key               k", "not_before        2096-10-02",
-		"faults            0 (at most 10", "charge            program", "retry_delay       30", "fatal_exit_codes  2,3", "class host")
+		"faults            0 (at most 10", "charge            program", "archive           at_once", "retry_delay       30", "fatal_exit_codes  2,3", "class host")
 }
 
 func TestWaitSelects(t *testing.T) {

@@ -253,11 +253,11 @@ func orZero(n *int) int {
 	return *n
 }
 
-// policyRows are what happens after a failure, where it is not the plain thing.
+// policyRows are what happens after a failure, and after the end, where it is not the plain thing.
 func policyRows(table *cli.Table, t *task.Task) {
 	for _, f := range task.Fields() {
 		text, _ := t.Text(f.Name)
-		policy := f.Name == "charge" || strings.HasPrefix(f.Name, "retry_") || strings.HasSuffix(f.Name, "_exit_codes")
+		policy := f.Name == "charge" || f.Name == "archive" || strings.HasPrefix(f.Name, "retry_") || strings.HasSuffix(f.Name, "_exit_codes")
 		if policy && text != f.Default {
 			table.Some(f.Name, text)
 		}
