@@ -316,7 +316,7 @@ func (o *Commit) lines() string {
 	return strings.Join(texts, "\n")
 }
 
-// withTexts adds texts with their number before them, by pointers as in args.
+// withTexts adds texts with their number before them, by pointers: a text in an interface would take memory of its own.
 func withTexts(args []any, texts []string) []any {
 	args = append(args, len(texts))
 	for i := range texts {

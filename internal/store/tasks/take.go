@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -112,10 +113,8 @@ func (s *Tasks) taking(t *TakeRequest) (conn.ScriptArgs, error) {
 type outcomeArgs []statemachine.State
 
 func (o *outcomeArgs) place(outcome statemachine.State) int {
-	for i, known := range *o {
-		if known == outcome {
-			return i + 1
-		}
+	if i := slices.Index(*o, outcome); i >= 0 {
+		return i + 1
 	}
 	*o = append(*o, outcome)
 	return len(*o)

@@ -127,8 +127,8 @@ func (c *openCall) args() []any {
 		req.Digest, conn.Flag(c.due), conn.Flag(marked),
 	)
 	args = append(args, req.Grow.args(n)...)
-	args = list(args, c.buckets.names)
-	args = list(args, c.queues)
+	args = withTexts(args, c.buckets.names)
+	args = withTexts(args, c.queues)
 	return c.records(args, marked)
 }
 
@@ -139,7 +139,7 @@ func (c *openCall) records(args []any, marked bool) []any {
 	for i := range c.templates {
 		t := &c.templates[i]
 		places[i] = t.own()
-		args = list(append(args, t.bucket, conn.Flag(t.held), t.start+1, t.deadline+1), t.record)
+		args = withTexts(append(args, t.bucket, conn.Flag(t.held), t.start+1, t.deadline+1), t.record)
 		args = append(args, len(places[i]))
 		for _, place := range places[i] {
 			args = append(args, place+1)
@@ -160,15 +160,6 @@ func (c *openCall) records(args []any, marked bool) []any {
 	return args
 }
 
-// list adds the number of some texts and these, by pointers: a text in an interface would take memory of its own.
-func list(args []any, texts []string) []any {
-	args = append(args, len(texts))
-	for i := range texts {
-		args = append(args, &texts[i])
-	}
-	return args
-}
-
 // marked reports whether there is more to say of a task than its fields.
 func (c *openCall) marked() bool {
 	return c.req.Plan > 0 || slices.ContainsFunc(c.req.Specs, func(d task.Definition) bool {
@@ -179,7 +170,7 @@ func (c *openCall) marked() bool {
 // marks adds what is to be said of a task beside its fields.
 func (c *openCall) marks(args []any, d *task.Definition) []any {
 	key, how := c.identity(d)
-	args = list(append(args, key, how, conn.IDText(d.ReplayOf)), further(d))
+	args = withTexts(append(args, key, how, conn.IDText(d.ReplayOf)), further(d))
 	args = append(args, 2*len(d.Needs))
 	for _, n := range d.Needs {
 		to := strconv.FormatInt(n.Task, 10)
