@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 bin=$(cd "${1:-bin}" && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/tdf-demo.XXXXXX")
-workers='' server='' sum=''
+workers='' server='' sum='' log='' # log is of what was started last
 # The demo ignores the settings in the environment of its user.
 # shellcheck disable=SC2046 # one word a variable
 unset TDF_ $(env | sed -n 's/^\(TDF_[A-Z0-9_]*\)=.*/\1/p')
@@ -39,16 +39,14 @@ cleanup() {
 	trap '' INT TERM HUP
 	trap - EXIT
 	# A signal may come before the number of what was just started is noted.
+	# Until it has become its program, which says so, a signal is lost on it.
+	[ -z "$last" ] || await 5 "$last" test -s "$log" || :
 	case " $server $sum $workers " in *" $last "*) last='' ;; esac
 	[ -z "$sum$workers$last" ] || stop $sum $workers $last
 	[ -z "$server" ] || stop $server # last, because the Redis is in it
 	rm -rf "$dir"
 	exit $status
 }
-trap cleanup EXIT
-trap 'exit 129' HUP
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 heading() { printf '\n== %s\n' "$*"; }
 indent() { sed 's/^/   /'; }
@@ -78,12 +76,18 @@ await() {
 # logged FILE TEXT tells whether the text stands in a log.
 logged() { grep -q "$2" "$dir/$1.log" 2>/dev/null; }
 
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 go build -o "$dir/sum" ./examples/sum
 cp examples/sum/*.cfg "$dir"
 
 heading 'A server, which keeps the tasks in order. It brings its own Redis, for trials.'
 echo '   tdf-server server.cfg'
 cd "$dir"
+log=$dir/server.log
 TDF_REDIS_PORT=0 "$bin/tdf-server" server.cfg --log-format json >server.log 2>&1 &
 server=$!
 await 10 $server logged server '"port":' || fail 'the server has not started'
@@ -96,6 +100,7 @@ for name in worker-A worker-B; do
 	mkdir $name
 	cp "$root/examples/sum/run.sh" $name
 	echo "   tdf-worker $name worker.cfg --set worker.slots=2"
+	log=$dir/$name.log
 	(cd $name && exec "$bin/tdf-worker" $name ../worker.cfg --set worker.slots=2 --log-format console) >$name.log 2>&1 &
 	workers="$workers $!"
 	await 10 $! logged $name 'no open task' || fail "$name has not started"
@@ -105,6 +110,7 @@ done
 heading 'The manager, a program of its own: it opens tasks and uses their results.'
 echo '   sum 10 100 3 manager.cfg'
 echo
+log=$dir/sum.out
 ./sum 10 100 3 manager.cfg >sum.out 2>sum.log &
 sum=$!
 finished() { ! alive $sum; }

@@ -14,6 +14,10 @@ import (
 
 // dispatch claims tasks for the idle slots until ctx ends.
 func (w *Worker) dispatch(ctx context.Context) {
+	// A claim survives the end of ctx for a while: Redis may have carried it out, and then the worker has to hand back
+	// what it got.
+	asking, cancel := outlive(ctx, w.opts.stopTimeout)
+	defer cancel()
 	for {
 		free := w.pool.await(ctx)
 		if ctx.Err() != nil {
@@ -24,12 +28,12 @@ func (w *Worker) dispatch(ctx context.Context) {
 			w.passOn(ctx)
 			w.sayPaused(why)
 			w.lull = nil
-			_ = w.clearDoubt(ctx) // tried again as long as there is doubt
+			_ = w.clearDoubt(asking) // tried again as long as there is doubt
 			w.awaitChange(ctx)
 			continue
 		}
 		w.sayResumed()
-		w.dispatchOnce(ctx, free)
+		w.dispatchOnce(ctx, asking, free)
 	}
 }
 
@@ -40,14 +44,14 @@ type lull struct {
 }
 
 // dispatchOnce claims and works. Where the last claim left nothing due, it waits for work first.
-func (w *Worker) dispatchOnce(ctx context.Context, free int) {
+func (w *Worker) dispatchOnce(ctx, asking context.Context, free int) {
 	session, _, _ := w.lease.now()
 	if l := w.lull; l != nil {
 		w.lull = nil
 		w.idle(ctx, l, session.Incarnation, free)
 		return
 	}
-	reply, clock, err := w.claim(ctx, session.Incarnation, free)
+	reply, clock, err := w.claim(asking, session.Incarnation, free)
 	w.use(ctx, &reply, clock, session.Incarnation, err)
 }
 
@@ -87,11 +91,8 @@ func (w *Worker) start(tasks []Claimed, clock redisClock, incarnation int64) {
 	}
 }
 
-// claim survives the end of ctx for a while: Redis may have carried it out, and
-// then the worker has to hand back what it got.
+// claim claims, or asks again for what the last claim got.
 func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (ClaimReply, redisClock, error) {
-	ctx, cancel := outlive(ctx, w.opts.stopTimeout)
-	defer cancel()
 	reply, clock, err := w.claims.claim(ctx, incarnation, free, w.woken)
 	if err != nil {
 		return reply, clock, err
@@ -152,18 +153,16 @@ func (w *Worker) passOn(ctx context.Context) {
 // resolveDoubt asks again for the tasks of a claim whose answer never came, so
 // that none stays claimed without a worker, and hands them back.
 func (w *Worker) resolveDoubt(ctx context.Context) {
-	limit, cancel := outlive(ctx, w.opts.stopTimeout)
-	defer cancel()
 	for w.claims.inDoubt() {
-		err := w.clearDoubt(limit)
+		err := w.clearDoubt(ctx)
 		switch {
 		case err == nil:
 			return
-		case limit.Err() != nil:
+		case ctx.Err() != nil:
 			w.log.Error("stopped without knowing whether the last claim got a task", "error", err)
 			return
 		}
-		timing.Pause(limit, w.claiming.failed(err))
+		timing.Pause(ctx, w.claiming.failed(err))
 	}
 }
 

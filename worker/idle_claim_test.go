@@ -284,3 +284,19 @@ func (s *silent) WaitAndClaim(_ context.Context, _ WaitFor, _ time.Duration, req
 	s.asked <- req
 	return <-s.answer
 }
+
+// Where Redis is gone for good, a worker that stops gives up on all it has to say in the time that is left for reports.
+func TestStopWithoutRedis(t *testing.T) {
+	t.Parallel()
+	s := siteOn(t, storetest.On(t, redistest.Start(t)))
+	t.Cleanup(func() { s.Server.Restart(t) }) // what comes after a test looks at its Redis
+	w, _ := s.idler(t, s.Dial(t), counting(&atomic.Int64{}), func(o *options) { o.stopTimeout = time.Minute })
+	s.Server.Kill(t)
+	w.cancel()
+	w.log.await(t, "draining")
+	wait.Eventually(t, patience, w.pool.close, "it does not come to its end")
+	w.stopReports()
+	if err := wait.Receive(t, patience, w.done, "the worker does not stop"); err != nil {
+		t.Error(err)
+	}
+}

@@ -217,19 +217,17 @@ func (w *Worker) live() error {
 // leave ends the session. If that fails the lease runs out, which costs nothing
 // because the worker holds no task any more.
 func (w *Worker) leave() {
-	ctx, cancel := outlive(w.reports, noteTimeout)
-	defer cancel()
 	session, _, _ := w.lease.now()
 	for {
-		err := w.opts.Backend.Leave(ctx, session)
+		err := w.opts.Backend.Leave(w.reports, session)
 		switch {
 		case err == nil:
 			return
-		case ctx.Err() != nil, !errors.Is(err, task.ErrUnreachable):
+		case w.reports.Err() != nil, !errors.Is(err, task.ErrUnreachable):
 			w.log.Warn("could not leave the registry; the server will find the worker gone", "error", err)
 			return
 		}
-		timing.Pause(ctx, w.renewing.failed(err))
+		timing.Pause(w.reports, w.renewing.failed(err))
 	}
 }
 

@@ -114,17 +114,19 @@ func (s *Tasks) waitOnce(ctx context.Context, lists []string, d time.Duration, r
 }
 
 // interruptAfter ends the wait of a worker when ctx is done, and calls off the claim behind it: a command that waits in
-// Redis does not end with its context. The function returned ends that.
+// Redis does not end with its context. The function returned, for when the wait is over, ends that.
 func (s *Tasks) interruptAfter(ctx context.Context, req *ClaimRequest) (stop func()) {
 	done := make(chan struct{})
 	worker, request := req.Worker, req.Request
+	interrupting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	keep := context.AfterFunc(ctx, func() {
 		defer close(done)
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptTimeout)
+		limit, cancel := context.WithTimeout(interrupting, interruptTimeout)
 		defer cancel()
 		_ = s.Interrupt(limit, worker, request) // the wait has an end of its own
 	})
 	return func() {
+		cancel()
 		if !keep() {
 			<-done
 		}
