@@ -93,11 +93,13 @@ func TestRoundEnd(t *testing.T) {
 	task := sm.Task{State: sm.Running, EndBefore: 12, Timeout: 5, Current: sm.Round{Claim: "c", Running: 10}}
 	foreign := task
 	foreign.Current.Claim = ""
+	later := task
+	later.Current.Begun = 11
 	forever := task
 	forever.Timeout = sm.Forever
 	for name, c := range map[string]struct{ got, want sm.Time }{
 		"without grace": {task.RoundEnd(0), 15}, "with grace": {task.RoundEnd(3), 18},
-		"foreign": {foreign.RoundEnd(3), 15}, "no timeout": {forever.RoundEnd(3), sm.Never},
+		"begun later": {later.RoundEnd(0), 16}, "foreign": {foreign.RoundEnd(3), 15}, "no timeout": {forever.RoundEnd(3), sm.Never},
 		"deadline": {task.Deadline(0), 12}, "deadline without timeout": {forever.Deadline(0), 12},
 	} {
 		if c.got != c.want {

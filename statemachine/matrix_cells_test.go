@@ -185,8 +185,11 @@ func runningDeadlineProbes() []probe {
 
 func loseProbes() []probe {
 	void := func(o *Occurrence) { o.FromLostEpoch = true }
+	unbegun := func(o *Occurrence) { o.Unbegun = true }
 	free := want{to: Open, count: Releases, next: true}
 	return []probe{
+		{name: "not begun, no loss allowed", task: losses(0, 0), asked: unbegun, want: free},
+		{name: "not begun, a stop was asked for", task: stopAsked, asked: unbegun, want: want{to: Terminated}},
 		{name: "the epoch is over", asked: void, want: free},
 		{name: "the epoch is over, beyond the limit", task: losses(2, 2), asked: void, want: free},
 		{name: "the epoch is over, no loss allowed", task: losses(0, 0), asked: void, want: free},

@@ -144,6 +144,9 @@ type Occurrence struct {
 	// FromLostEpoch says, for Lose, that the round was claimed in an epoch that is over:
 	// Redis has lost changes, and no report of that round counts any more.
 	FromLostEpoch bool
+	// Unbegun says, for Lose, that the round was claimed ahead and its worker has not
+	// begun it, as far as the order of its claims tells.
+	Unbegun bool
 	// Random, from 0 to 1, spreads the rest after a failure (see [Backoff]).
 	Random float64
 	// Grace is how long, for Deadline, the server leaves a round whose worker

@@ -107,7 +107,7 @@ var table = []Transition{
 		Why: "the worker is gone"},
 	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: roundVoid, To: Open,
 		Count: Releases, NextRound: true,
-		Why: "Redis has lost changes since the claim; this costs the task nothing"},
+		Why: "Redis has lost changes since the claim, or the worker claimed ahead and had not begun; this costs the task nothing"},
 	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: oneMoreLoss, To: Open,
 		Count: Losses, NextRound: true,
 		Why: "max_losses allows another round"},
@@ -160,11 +160,11 @@ const (
 	overdue          Condition = "now > end_before"
 	foreignRound     Condition = "the round has no claim id"
 	stopWasAsked     Condition = "a stop was asked for"
-	succeededInTime  Condition = "error is empty, the worker settles, no stop was asked for, now <= end_before, now - running <= timeout"
-	roundOverdue     Condition = "now - running > timeout (+ grace)"
-	timedOutOnceMore Condition = "now - running > timeout (+ grace), timeouts + 1 <= max_timeouts"
+	succeededInTime  Condition = "error is empty, the worker settles, no stop was asked for, now <= end_before, now - begun <= timeout"
+	roundOverdue     Condition = "now - begun > timeout (+ grace)"
+	timedOutOnceMore Condition = "now - begun > timeout (+ grace), timeouts + 1 <= max_timeouts"
 	oneMoreTimeout   Condition = "timeouts + 1 <= max_timeouts"
-	roundVoid        Condition = "the round is of an epoch that is over"
+	roundVoid        Condition = "the round is of an epoch that is over, or was not begun"
 	oneMoreLoss      Condition = "losses + 1 <= max_losses"
 	executedLate     Condition = "executed > end_before"
 	excusedOnceMore  Condition = "error is not empty but excused, faults + 1 <= max_faults"
@@ -189,7 +189,7 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 	case stopWasAsked:
 		return t.StopAsked
 	case roundVoid:
-		return o.FromLostEpoch
+		return o.FromLostEpoch || o.Unbegun
 	case succeededInTime:
 		return t.succeeds(o, now)
 	case roundOverdue:

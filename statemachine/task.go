@@ -29,7 +29,8 @@ type Task struct {
 	StopAsked bool
 
 	// StartAfter is the earliest start. EndBefore is the latest moment of
-	// execution. Timeout bounds each round from its claim on, fetch included.
+	// execution. Timeout bounds each round from its claim on, fetch included; from its
+	// beginning where it was claimed ahead.
 	StartAfter Time
 	EndBefore  Time
 	Timeout    Duration
@@ -69,6 +70,9 @@ type Round struct {
 	// Running and Executed are when the claim and the report were accepted, 0
 	// if that has not happened.
 	Running, Executed Time
+	// Begun is when its worker began a round that was claimed ahead; 0 if that was at
+	// once, or if nobody has said so.
+	Begun Time
 	// Failed says that the round's error text is not empty.
 	Failed bool
 	// Class is what kind of failure it was; empty if the reporter did not say.
@@ -116,7 +120,7 @@ func (t *Task) Deadline(grace Duration) Time {
 // counts it with grace 0, and as the server does with the grace it leaves to a
 // round under a claim. Never without a timeout.
 func (t *Task) RoundEnd(grace Duration) Time {
-	at := t.Current.Running.Add(t.Timeout)
+	at := max(t.Current.Running, t.Current.Begun).Add(t.Timeout)
 	if t.Current.Claim == "" {
 		return at
 	}
