@@ -1,6 +1,7 @@
 package statemachine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func defects() []defect {
 		{name: "archived again", world: "archived at once, and a stop", says: "was archived twice", apply: archivedAgain},
 		{name: "archiving refused", world: "two tasks", says: "nothing leads to archived", apply: archivingRefused},
 	}
-	return append(append(all, handlingDefects()...), lossDefects()...)
+	return slices.Concat(all, handlingDefects(), lossDefects(), aheadDefects())
 }
 
 // twisted is Apply with a move that was changed on the way.

@@ -38,7 +38,7 @@ func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
 		checkOrigin(w, &before, m), checkTiming(w.now, &before, m),
 		checkRounds(&before, &after, m), checkLimits(&after), checkEnd(&before, &after),
 		checkStop(&before, &after, m), s.checkRest(w.now, &before, &after, m),
-		n.checkTask(i), s.checkHeld(&n, &after), s.checkHandled(&n, m), checkLoss(w, m),
+		n.checkTask(i), s.checkHeld(&n, &after), s.checkHandled(&n, m), checkLoss(w, m), checkAhead(w, m),
 	)
 }
 
@@ -89,9 +89,12 @@ func (n *world) checkHolders() error {
 			if a.holds != nil && b.holds != nil && a.epoch == b.epoch && a.holds.ID == b.holds.ID && a.holds.Round == b.holds.Round {
 				return fmt.Errorf("task %d, round %d: two workers believe that it is theirs", a.holds.ID, a.holds.Round)
 			}
-			if a.lease.runs && b.lease.runs && a.holds.ID == b.holds.ID {
-				return fmt.Errorf("task %d runs twice at the same time, in the rounds %d and %d", a.holds.ID, a.holds.Round, b.holds.Round)
+			if runs, other := n.program(&a), n.program(&b); runs != nil && other != nil && runs.ID == other.ID {
+				return fmt.Errorf("task %d runs twice at the same time, in the rounds %d and %d", runs.ID, runs.Round, other.Round)
 			}
+		}
+		if err := n.checkHandedBack(n.program(&a)); err != nil {
+			return err
 		}
 	}
 	return n.checkHandlers()

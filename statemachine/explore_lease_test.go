@@ -22,6 +22,9 @@ type lease struct {
 	claims uint8
 	// runs says that the program of the task it holds is alive.
 	runs bool
+	// busy says that it holds a round of a task beyond this world, which it has claimed
+	// before all others and not reported yet.
+	busy bool
 }
 
 // flaw is one thing wrong with leases, or with what happens when Redis loses changes.
@@ -42,10 +45,16 @@ const (
 	sameIDs      // ids that were lost are given out again
 	charged      // rounds of former epochs are lost like any other
 	notReleased  // rounds of former epochs are left alone
+
+	chargesAhead // rounds that were not begun are lost like any other
+	firstFirst   // the rounds of a lost worker are taken from the first on
+	reportsFirst // workers report a round before they begin the next one
+	beginsBack   // workers begin what they have decided to hand back
+	beginsLate   // workers begin a round after their lease
 )
 
 func (l lease) encode(b []byte) []byte {
-	return append(b, bit(l.up), bit(l.fenced), byte(l.ends), byte(l.believes), l.claims, bit(l.runs))
+	return append(b, bit(l.up), bit(l.fenced), byte(l.ends), byte(l.believes), l.claims, bit(l.runs)|bit(l.busy)<<1)
 }
 
 // dead is what is left of a worker that has died: what the registry knows.
@@ -98,11 +107,12 @@ func (s *setup) heartbeat(w *world, i int, steps []step) []step {
 // the other, and is registered once it holds nothing.
 func (s *setup) register(w *world, i int, steps []step) []step {
 	for k := range s.tasks {
-		if w.holder(w.tasks[k]) != i {
+		if w.holder(w.tasks[k]) != i || s.notLast(w, w.tasks[k]) {
 			continue
 		}
 		n := *w
-		m, err := sm.Decide(w.tasks[k], sm.Occurrence{Event: sm.Lose, Actor: sm.Worker}, w.now)
+		o := sm.Occurrence{Event: sm.Lose, Actor: sm.Worker, Unbegun: s.unbegun(w, w.tasks[k])}
+		m, err := sm.Decide(w.tasks[k], o, w.now)
 		n.workers[i].waits = &m
 		return append(steps, step{who: "a successor", what: "decides", move: &m, world: n, fault: err})
 	}
@@ -144,10 +154,10 @@ func claimBit(claim string) uint8 {
 
 // mustWait says that no server may take the task from its worker yet.
 func (s *setup) mustWait(w *world, m *sm.Move) bool {
-	if m.Event == sm.Lose && s.leaves(w, w.tasks[slot(m.ID)]) {
+	if t := w.tasks[slot(m.ID)]; s.takes(m) && (s.leaves(w, t) || s.notLast(w, t)) {
 		return true
 	}
-	if s.lease == 0 || m.Event != sm.Lose || m.Actor != sm.Server {
+	if s.lease == 0 || !s.takes(m) || m.Actor != sm.Server {
 		return false
 	}
 	i := w.holder(w.tasks[slot(m.ID)])
@@ -156,7 +166,7 @@ func (s *setup) mustWait(w *world, m *sm.Move) bool {
 
 // fence is what reading a lost worker does to it, at the same moment.
 func (s *setup) fence(n *world, m *sm.Move) {
-	if s.lease > 0 && m.Event == sm.Lose && m.Actor == sm.Server {
+	if s.lease > 0 && s.takes(m) && m.Actor == sm.Server {
 		n.workers[n.holder(n.tasks[slot(m.ID)])].lease.fenced = true
 	}
 }

@@ -44,7 +44,11 @@ type setup struct {
 	grants   int8
 	// losses is how often Redis goes back in time, by at most depth changes.
 	losses, depth int8
-	// flaw is what is wrong with the leases, or with new epochs.
+	// ahead says that a worker, which has one slot, may claim one round more; outsiders
+	// is how often the round in its slot is of a task beyond this world.
+	ahead     bool
+	outsiders int8
+	// flaw is what is wrong with the leases, with new epochs, or with claims ahead.
 	flaw flaw
 }
 
@@ -54,7 +58,7 @@ func (s *setup) first() world {
 	for i := range s.tasks {
 		t := s.task
 		t.ID = int64(i + 1)
-		w.tasks[i] = &t
+		w.tasks[i], w.lists[i] = &t, listBit(t.State)
 	}
 	for i := range w.desk.till {
 		w.desk.till[i] = noLease

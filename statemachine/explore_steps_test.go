@@ -1,6 +1,7 @@
 package statemachine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,7 +53,7 @@ func (s *setup) clerk(w *world, who string, actor sm.Actor, waits func(*world) *
 		return s.decisions(w, who, actor, func(n *world, m *sm.Move) { *waits(n) = m }, steps)
 	}
 	forget := func(n *world) { *waits(n) = nil }
-	steps = s.deliver(w, who, m, func(n *world, _ sm.Result) { forget(n) }, steps)
+	steps = s.deliver(w, who, m, func(n *world, _ sm.Result) error { forget(n); return nil }, steps)
 	return s.giveUp(w, who, m, forget, steps)
 }
 
@@ -60,7 +61,7 @@ func (s *setup) clerk(w *world, who string, actor sm.Actor, waits func(*world) *
 func (s *setup) decisions(w *world, who string, actor sm.Actor, keep func(*world, *sm.Move), steps []step) []step {
 	for i := range s.tasks {
 		for _, o := range s.occurrences(actor) {
-			o.FromLostEpoch = s.void(w, w.tasks[i])
+			o.FromLostEpoch, o.Unbegun = s.void(w, w.tasks[i]), s.unbegun(w, w.tasks[i])
 			m, err := sm.Decide(w.tasks[i], o, w.now)
 			if err != nil || o.Event == sm.Hold && w.holds == s.holds || s.mustWait(w, &m) {
 				continue
@@ -103,9 +104,10 @@ func (s *setup) worker(w *world, i int, steps []step) []step {
 	dies := func(n *world) { n.workers[i] = n.workers[i].dead() }
 	steps = s.heartbeat(w, i, steps)
 	steps = s.learnEpoch(w, i, steps)
+	steps = s.aheadSteps(w, i, steps)
 	switch {
 	case me.waits != nil:
-		steps = s.deliver(w, who, me.waits, func(n *world, r sm.Result) { s.answered(n, i, r) }, steps)
+		steps = s.deliver(w, who, me.waits, func(n *world, r sm.Result) error { return s.answered(n, i, r) }, steps)
 		return s.giveUp(w, who, me.waits, dies, steps)
 	case s.lease > 0 && !me.lease.up:
 		return s.register(w, i, steps)
@@ -115,6 +117,10 @@ func (s *setup) worker(w *world, i int, steps []step) []step {
 		steps = append(steps, step{who: who, what: "dies", world: n})
 		steps = s.learnStop(w, i, steps)
 		return s.closings(w, i, steps)
+	case me.lease.busy:
+		n := *w
+		dies(&n)
+		return append(steps, step{who: who, what: "dies", world: n})
 	default:
 		steps = s.decisions(w, who, sm.Worker, func(n *world, m *sm.Move) { n.workers[i].waits = m }, steps)
 		return s.newClaims(w, i, steps)
@@ -138,6 +144,9 @@ func (s *setup) newClaims(w *world, i int, steps []step) []step {
 		n := *w
 		n.workers[i].lease.claims |= 1 << n.made
 		n.history.made[n.made] = w.workers[i].epoch
+		if n.workers[i].taken() {
+			n.ahead.claimed |= 1 << n.made
+		}
 		n.made++
 		n.workers[i].waits = &m
 		steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n})
@@ -159,8 +168,10 @@ func (s *setup) closings(w *world, i int, steps []step) []step {
 				continue
 			}
 			n := *w
-			n.workers[i].waits, n.workers[i].lease.runs = &m, false
-			steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n})
+			n.workers[i].waits = &m
+			if ok, fault := s.ended(&n, i); ok {
+				steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n, fault: fault})
+			}
 		}
 	}
 	return steps
@@ -189,27 +200,33 @@ func (s *setup) said(e sm.Event, now sm.Time) []sm.Occurrence {
 }
 
 // answered is worker i learning what became of its message.
-func (s *setup) answered(n *world, i int, r sm.Result) {
+func (s *setup) answered(n *world, i int, r sm.Result) error {
 	me := &n.workers[i]
 	m := me.waits
-	now, mine := n.tasks[slot(m.ID)], me.holds
-	me.waits, me.holds = nil, nil
-	if r == sm.Refused && mine != nil && stopHeld(now, mine) { // it reads the mark and decides anew
-		me.holds = now
+	now, mine := n.tasks[slot(m.ID)], me.round(m.Claim)
+	me.waits = nil
+	switch {
+	case m.Event == sm.Claim && r != sm.Refused:
+		return n.told(s, i, now)
+	case m.Event == sm.Claim && s.ahead && me.lease.fenced: // it is told why
+		*me = me.dead()
+	case m.Event == sm.Claim:
+	case r == sm.Refused && *mine != nil && stopHeld(now, *mine): // it reads the mark and decides anew
+		*mine = now
+	default:
+		*mine = nil
+		me.moveUp()
 	}
-	if m.Event == sm.Claim && r != sm.Refused {
-		me.holds = n.tasks[slot(m.ID)]
-		me.lease.runs = s.lease > 0 && n.now <= me.lease.believes
-	}
+	return nil
 }
 
 // deliver is m arriving: with an answer that arrives too, and, where it changed
 // something, with an answer that is lost, so that the sender repeats m.
-func (s *setup) deliver(w *world, who string, m *sm.Move, answer func(*world, sm.Result), steps []step) []step {
+func (s *setup) deliver(w *world, who string, m *sm.Move, answer func(*world, sm.Result) error, steps []step) []step {
 	n, r, fault := s.applied(w, m)
 	lost := n
-	answer(&n, r)
-	steps = append(steps, step{who: who, what: "sends", move: m, world: n, fault: fault})
+	begun := answer(&n, r)
+	steps = append(steps, step{who: who, what: "sends", move: m, world: n, fault: errors.Join(fault, begun)})
 	if r == sm.Moved {
 		steps = append(steps, step{who: who, what: "sends, gets no answer", move: m, world: lost, fault: fault})
 	}

@@ -3,6 +3,7 @@ package statemachine_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func worlds() []setup {
 		{name: "archived at once, and a stop", tasks: 1, workers: 1, servers: 1, late: 1, claims: 1, task: atOnce, horizon: 3, by: canceller, settles: true},
 		{name: "settled under leases", tasks: 1, workers: 1, servers: 1, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.Report}, settles: true},
 	}
-	return append(append(all, handlingWorlds()...), lossWorlds()...)
+	return slices.Concat(all, handlingWorlds(), lossWorlds(), aheadWorlds())
 }
 
 // leasts are the states a world must have at least: one that shrinks has lost
@@ -76,6 +77,7 @@ var leasts = map[string]int{
 	"lost changes": 10_000, "lost changes and a late message": 10_000, "lost changes of two servers": 11_000,
 	"lost changes, twice": 34_000, "lost changes, settled by workers": 12_000,
 	"settled by workers": 137_000, "settled by workers, and a stop": 128_000, "settled under leases": 37_000,
+	"claimed ahead": 107_000, "claimed ahead and a late message": 117_000, "two rounds and one slot": 78_000,
 	"archived at once": 18_000, "archived at once, and a stop": 90_000,
 }
 

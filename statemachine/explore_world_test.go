@@ -39,6 +39,8 @@ type world struct {
 	// loses changes.
 	desk    desk
 	history history
+	// ahead is used in worlds in which workers claim ahead.
+	ahead ahead
 	// late are messages under way whose sender has given up or died. They may
 	// arrive at any time, any number of times, or never.
 	late [maxLate]*sm.Move
@@ -57,8 +59,9 @@ type world struct {
 type worker struct {
 	// waits is the message sent and not yet answered.
 	waits *sm.Move
-	// holds is the task as it was told when it got the claim.
-	holds *sm.Task
+	// holds is the task as it was told when it got the claim; next is one that it has
+	// claimed ahead, while its slot was taken.
+	holds, next *sm.Task
 	// lease is used in worlds with leases only.
 	lease lease
 	// epoch is the one its session belongs to.
@@ -100,12 +103,13 @@ func (w *world) encode(s *setup, b []byte) []byte {
 	}
 	b = appendSorted(b, s.workers, func(b []byte, i int) []byte {
 		b = append(b, byte(w.workers[i].epoch))
-		return w.workers[i].lease.encode(appendTaskOrNil(appendMove(b, w.workers[i].waits), w.workers[i].holds))
+		b = appendTaskOrNil(appendTaskOrNil(appendMove(b, w.workers[i].waits), w.workers[i].holds), w.workers[i].next)
+		return w.workers[i].lease.encode(b)
 	})
 	b = appendSorted(b, s.servers, func(b []byte, i int) []byte { return appendMove(b, w.servers[i]) })
 	b = appendSorted(b, s.late, func(b []byte, i int) []byte { return appendMove(b, w.late[i]) })
 	b = appendSorted(b, max(s.managers, 1), func(b []byte, i int) []byte { return w.managers[i].encode(b, i, &w.desk) })
-	return w.history.encode(s, b)
+	return w.history.encode(s, w.ahead.encode(s, b))
 }
 
 // appendSorted appends n encodings in the order of their bytes.
