@@ -9,6 +9,7 @@
                 HANDLE managers handle     LOSS   Redis goes back in time, once
                 TWO    a second server     LIVE   a standstill counts as a run
                 SETTLE workers settle what has succeeded, and a stop may be asked for
+                AHEAD  workers hold a round that they have not begun
    Controls:    each takes one mechanism away; the table of README.md names them.  */
 
 #define NONE 9
@@ -30,6 +31,13 @@ bit asked = 0;              /* a stop was asked for */
 bit epoch = 0;
 byte made = 0, who[8];
 bit when[8];
+#ifdef AHEAD
+/* A worker has one slot. busy: it holds a round of another task, which it has claimed
+   before this one and not reported. Of the claim in force: early, it was made while
+   the slot was taken; begun, the program has begun. */
+bit busy[2], early, begun;
+byte backs = 0;             /* decisions to hand it back */
+#endif
 
 /* What Redis held before each of its last two changes. */
 typedef Kept { bit there; mtype state; byte round, rev, claim, losses, id, owner, accepted; bit bad, verdict; byte done }
@@ -53,6 +61,8 @@ bit reused = 0;             /* an id that was given out means another task now *
 bit crowded = 0;            /* two handlers are at work on it */
 bit unhandled = 0;          /* it was archived and nobody had handled it */
 bit overruled = 0;          /* a worker settled it although a stop was asked for */
+bit charged = 0;            /* it paid for a round that was claimed ahead and not begun */
+bit anew = 0;               /* its program began twice in a round, or after the hand-back */
 byte gone = 0;
 bit handledOnce = 0;
 
@@ -130,13 +140,34 @@ inline settles() {
 #define TOLD skip
 #endif
 
-inline taken() {            /* the worker learns that round r is its own, under c */
-  c = made; r = round; runs[me] = 1; TOLD;
+inline runs_now() {         /* the program begins */
+  runs[me] = 1;
+#ifdef AHEAD
+  if :: gave || claim == c && begun -> anew = 1 :: else fi;
+  if :: claim == c -> begun = 1 :: else fi;
+#endif
   if
   :: runs[1-me] && session[1-me] == session[me] -> overlap = 1
   :: else
   fi
 }
+
+inline taken() {            /* the worker learns that round r is its own, under c */
+  c = made; r = round; TOLD; runs_now()
+}
+
+/* What is claimed ahead begins while the lease is not over, and before the round that
+   was in the slot is reported. It is handed back by its claim. */
+#ifdef NOINTIME
+#define INTIME true
+#else
+#define INTIME (!out[me])
+#endif
+#ifdef NOGIVEN
+#define GIVEN (state == running)
+#else
+#define GIVEN MINE
+#endif
 
 /* After this nothing can happen any more. */
 #ifdef LOSS
@@ -150,14 +181,23 @@ proctype Worker(byte me) {
 #ifdef SETTLE
   byte t; bit k;
 #endif
+#ifdef AHEAD
+  bit gave;                 /* it has decided to hand the round back */
+#endif
 again:
   c = 0; r = 0; failed = 0;
+#ifdef AHEAD
+  gave = 0;
+#endif
 #ifdef SETTLE
   t = 0; k = 0;
 #endif
   do
   :: FINAL -> goto end
   :: atomic { (out[me] || !up[me] || session[me] != epoch) && (state != running || who[claim] != me || !CURRENT(claim)) ->
+#ifdef AHEAD
+       busy[me] = 0;
+#endif
        up[me] = 1; out[me] = 0; session[me] = epoch }                 /* registers anew */
 #ifdef ORIG
   :: atomic { state == open -> state = limbo; r = round };            /* ZREM open */
@@ -169,8 +209,17 @@ again:
 #else
   :: atomic { state == open && ANSWERS && up[me] && !out[me] && session[me] == epoch ->
        change(); made++; who[made] = me; when[made] = epoch; claim = made; state = running; accepted = 0;
+#ifdef AHEAD
+       if :: busy[me] = 1 :: busy[me] = 0 fi;
+       early = busy[me]; begun = 0;
+#endif
        if
+#ifdef AHEAD
+       :: busy[me] -> c = made; r = round; TOLD; goto hold            /* its slot is taken */
+       :: !busy[me] -> taken(); goto work
+#else
        :: taken(); goto work
+#endif
        :: c = made; r = round                                         /* the answer is lost */
        fi };
      break
@@ -181,11 +230,48 @@ again:
 #ifdef NOREPEAT
   :: atomic { ANSWERS -> goto again }
 #else
-  :: atomic { ANSWERS && state == running && claim == c && up[me] && !out[me] -> r = round; runs[me] = 1; TOLD;
-       if :: runs[1-me] && session[1-me] == session[me] -> overlap = 1 :: else fi; goto work }
+  :: atomic { ANSWERS && state == running && claim == c && up[me] && !out[me] -> r = round; TOLD;
+#ifdef AHEAD
+       if :: busy[me] -> goto hold :: else fi;
+#endif
+       runs_now(); goto work }
   :: atomic { ANSWERS && !(state == running && claim == c && up[me] && !out[me]) -> goto again }
 #endif
   od;
+#endif
+#ifdef AHEAD
+hold:
+  if
+#ifdef CRASH
+  :: atomic { crashes < 1 -> crashes++; up[me] = 0; goto again }
+#endif
+#ifdef NOORDER
+  :: atomic { busy[me] -> busy[me] = 0; goto hold }                   /* reports what was in the slot */
+#endif
+  :: atomic { INTIME -> runs_now(); goto other }
+  :: atomic { backs < 1 -> backs++; gave = 1; goto handback }
+  :: out[me] -> goto again                                            /* drops it */
+  fi;
+handback:
+  if
+#ifdef NOFORGET
+  :: atomic { INTIME -> runs_now(); goto other }
+#endif
+#ifdef CRASH
+  :: atomic { crashes < 1 -> crashes++; up[me] = 0; goto again }
+#endif
+  :: atomic { ANSWERS && GIVEN -> change(); state = open; round++; claim = 0; accepted = 0; early = 0; begun = 0; busy[me] = 0;
+       if :: skip :: goto handback fi }                                   /* the answer is lost */
+  :: atomic { ANSWERS && !GIVEN -> skip }
+  fi;
+  goto again;
+other:
+  if
+#ifdef CRASH
+  :: atomic { crashes < 1 -> crashes++; up[me] = 0; runs[me] = 0; goto again }
+#endif
+  :: busy[me] = 0                                                     /* reports what was in the slot */
+  fi;
 #endif
 work:
   if
@@ -236,6 +322,14 @@ end: skip
 #define VOID (when[claim] != epoch)
 #endif
 
+/* A server sorts what a lost worker holds by the order of the claims: the slot is that
+   of the first. */
+#if defined(AHEAD) && !defined(NOSORT)
+#define UNBEGUN (busy[who[claim]])
+#else
+#define UNBEGUN false
+#endif
+
 #ifdef NORELEASE
 #define FORMER (when[claim] != epoch)
 #else
@@ -267,16 +361,22 @@ again:
      :: opens()                                                       /* is refused, and looks again */
      fi;
      goto again
-  :: atomic { state == running && !FORMER && (OVER || VOID) && losses <= MOST -> v = rev; e = epoch; b = VOID };
+  :: atomic { state == running && !FORMER && (OVER || VOID) && losses <= MOST -> v = rev; e = epoch; b = VOID || UNBEGUN };
      if
      :: atomic { ANSWERS ->                                           /* takes it from its worker */
           if
           :: state == running && SAME ->
              if :: when[claim] != epoch && !b -> paid = 1 :: else fi;
+#ifdef AHEAD
+             if :: early && !begun && !b -> charged = 1 :: else fi;
+#endif
              change();
              if :: b :: else -> losses++ fi;
              if :: losses > MOST -> state = ended; verdict = 0 :: else -> state = open; round++ fi;
-             claim = 0; accepted = 0
+             claim = 0; accepted = 0;
+#ifdef AHEAD
+             early = 0; begun = 0
+#endif
           :: else
           fi }
      :: opens()
@@ -410,5 +510,7 @@ ltl free       { [] !paid }
 ltl newids     { [] !reused }
 ltl onehandler { [] !crowded }
 ltl settled    { [] !overruled }
+ltl spared     { [] !charged }
+ltl begunonce  { [] !anew }
 ltl handled    { [] !unhandled }
 ltl ends       { <> [] (state == archived) }
