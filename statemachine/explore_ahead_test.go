@@ -229,15 +229,15 @@ func (n *world) checkHandedBack(t *sm.Task) error {
 
 // aheadWorlds are worlds in which workers claim ahead.
 func aheadWorlds() []setup {
-	by := map[sm.Actor][]sm.Event{sm.Server: {sm.Deadline, sm.Settle, sm.Lose}}
-	task := sm.Task{State: sm.Open, EndBefore: 1, Timeout: sm.Forever, MaxLosses: 1, AtOnce: true}
-	strict := sm.Task{State: sm.Open, EndBefore: 1, Timeout: sm.Forever, AtOnce: true}
-	ways := []sm.Event{sm.Report}
-	return []setup{
-		{name: "claimed ahead", tasks: 1, workers: 2, servers: 1, claims: 2, task: task, horizon: 2, by: by, lease: 1, ways: ways, ahead: true, outsiders: 1},
-		{name: "claimed ahead and a late message", tasks: 1, workers: 1, servers: 1, late: 1, claims: 2, task: task, horizon: 2, by: by, lease: 1, ways: ways, ahead: true, outsiders: 1},
-		{name: "two rounds and one slot", tasks: 2, workers: 1, servers: 1, claims: 2, task: strict, horizon: 2, by: by, lease: 1, ways: ways, ahead: true},
+	slot := setup{
+		name: "claimed ahead", tasks: 1, workers: 2, servers: 1, claims: 2, horizon: 2, lease: 1, ahead: true, outsiders: 1,
+		task: sm.Task{State: sm.Open, EndBefore: 1, Timeout: sm.Forever, MaxLosses: 1, AtOnce: true},
+		by:   map[sm.Actor][]sm.Event{sm.Server: {sm.Deadline, sm.Settle, sm.Lose}}, ways: []sm.Event{sm.Report},
 	}
+	late, two := slot, slot
+	late.name, late.workers, late.late = "claimed ahead and a late message", 1, 1
+	two.name, two.tasks, two.workers, two.outsiders, two.task.MaxLosses = "two rounds and one slot", 2, 1, 0, 0
+	return []setup{slot, late, two}
 }
 
 func aheadDefects() []defect {
@@ -249,10 +249,12 @@ func aheadDefects() []defect {
 		{name: "reported before the next one begins", world: "two rounds and one slot", says: never, flaw: reportsFirst},
 		{name: "begun although handed back", world: "claimed ahead", says: "was handed back", flaw: beginsBack},
 		{name: "begun after the lease", world: "claimed ahead", says: "began after its lease", flaw: beginsLate},
-		{name: "a late hand-back", world: "claimed ahead and a late message", says: "wrote into round", apply: twisted(func(t *sm.Task, m *sm.Move) {
-			if m.Event == sm.HandBack {
-				m.Claim, m.Round = t.Current.Claim, t.Round
-			}
-		})},
+		{name: "a late hand-back", world: "claimed ahead and a late message", says: "wrote into round", apply: twisted(handedBackLate)},
+	}
+}
+
+func handedBackLate(t *sm.Task, m *sm.Move) {
+	if m.Event == sm.HandBack {
+		m.Claim, m.Round = t.Current.Claim, t.Round
 	}
 }
