@@ -29,7 +29,7 @@ type registrant struct {
 }
 
 func registration(name, identity string) task.Registration {
-	return task.Registration{Name: name, Node: "node-a", Host: "host-a", PID: 7, Identity: identity, Slots: 4}
+	return task.Registration{Name: name, Node: "node-a", Host: "host-a", PID: 7, Identity: identity, Slots: 1024}
 }
 
 // register makes a worker known that claims up to n tasks and then says nothing.

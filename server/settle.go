@@ -103,15 +103,9 @@ func (s *Server) decide(
 		}
 		o := statemachine.Occurrence{
 			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: rand.Float64(),
-			FromLostEpoch: s.store.FromLostEpoch(&t.Task),
+			FromLostEpoch: s.store.FromLostEpoch(&t.Task), Unbegun: t.Unbegun,
 		}
-		m, err := statemachine.Decide(&t.Task, o, b.Now)
-		if event == statemachine.Lose { // what was overdue when its worker was lost was so before
-			o.Event = statemachine.Deadline
-			if overdue, late := statemachine.Decide(&t.Task, o, b.Now); late == nil {
-				m, err = overdue, nil
-			}
-		}
+		m, err := moveOf(&t.Task, o, b.Now)
 		switch {
 		case err == nil && event == statemachine.Deadline && t.Leased():
 			idle.overdue = append(idle.overdue, t)
@@ -131,6 +125,18 @@ func (s *Server) decide(
 		s.log.LogAttrs(ctx, slog.LevelDebug, "processing", slog.Int("tasks", n), slog.String("state", string(state)))
 	}
 	return commits
+}
+
+// moveOf is what o does to t. What was overdue when its worker was lost was so before, if it had begun.
+func moveOf(t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) (statemachine.Move, error) {
+	if o.Event == statemachine.Lose && !o.Unbegun {
+		late := o
+		late.Event = statemachine.Deadline
+		if m, err := statemachine.Decide(t, late, now); err == nil {
+			return m, nil
+		}
+	}
+	return statemachine.Decide(t, o, now)
 }
 
 // commit is a move with what the server knows of the round that it ends: one that

@@ -198,10 +198,10 @@ func (s *setup) takes(m *sm.Move) bool {
 }
 
 // heldWith says that the worker of t holds another round under a claim that is like.
-func (w *world) heldWith(t *sm.Task, like func(string) bool) bool {
-	i := w.holder(t)
-	for _, other := range w.tasks {
-		if other != nil && other.ID != t.ID && i >= 0 && w.holder(other) == i && like(other.Current.Claim) {
+func (n *world) heldWith(t *sm.Task, like func(string) bool) bool {
+	i := n.holder(t)
+	for _, other := range n.tasks {
+		if other != nil && other.ID != t.ID && i >= 0 && n.holder(other) == i && like(other.Current.Claim) {
 			return true
 		}
 	}

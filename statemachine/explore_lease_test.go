@@ -58,7 +58,7 @@ func (l lease) encode(b []byte) []byte {
 }
 
 // dead is what is left of a worker that has died: what the registry knows.
-func (me worker) dead() worker {
+func (me *worker) dead() worker {
 	l := me.lease
 	l.up, l.runs, l.believes = false, false, 0
 	return worker{lease: l, epoch: me.epoch}

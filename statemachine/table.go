@@ -9,6 +9,9 @@ const (
 	StampFailure = "failure"
 )
 
+// StampBegun is when a worker began a round that it had claimed ahead. No move makes it: its report brings it.
+const StampBegun = "begun"
+
 // Transition is one row of the table.
 type Transition struct {
 	From   State
@@ -189,7 +192,7 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 	case stopWasAsked:
 		return t.StopAsked
 	case roundVoid:
-		return o.FromLostEpoch || o.Unbegun
+		return o.void()
 	case succeededInTime:
 		return t.succeeds(o, now)
 	case roundOverdue:

@@ -136,6 +136,9 @@ func (t *Task) succeeds(o Occurrence, now Time) bool {
 	return o.Settles && !o.Failed && !t.StopAsked && now <= t.lastSuccess()
 }
 
+// void says that the round which is lost costs the task nothing.
+func (o *Occurrence) void() bool { return o.FromLostEpoch || o.Unbegun }
+
 // excused says that the present round failed and the task is not to blame: for
 // a class it is not charged for, or because the server says so. A shortage is
 // nobody's charge. A failure that another round would not mend is the task's.

@@ -25,7 +25,7 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	// Claim identifies the worker's hold on the task in this round.
 	Claim string `json:"claim,omitempty"`
 	// Stamps are the moments of the round by name: "open", "running", "executed",
-	// "failure", "timeout" and the outcomes.
+	// "failure", "timeout" and the outcomes; "begun" where its worker had claimed it ahead.
 	Stamps map[string]time.Time `json:"stamps,omitempty"`
 	// ExitCode is nil if the program did not exit; Signal is the signal that ended
 	// it, such as "killed".
@@ -145,7 +145,7 @@ func (r *Round) set(name, text string) {
 		return
 	}
 	stamp := statemachine.State(name).Valid() ||
-		name == statemachine.StampTimeout || name == statemachine.StampFailure
+		name == statemachine.StampTimeout || name == statemachine.StampFailure || name == statemachine.StampBegun
 	if at := ParseMoment(text); stamp && !at.IsZero() {
 		if r.Stamps == nil {
 			r.Stamps = map[string]time.Time{}

@@ -63,7 +63,9 @@ func (c *claimer) claim(ctx context.Context, incarnation int64, free int, woken 
 
 // begin returns a claim that travels with other calls, nil if that is not possible now: another claim is in flight or
 // unanswered, or the rules must be read first. Its answer goes to end.
-func (c *claimer) begin(incarnation int64, free int) *ClaimRequest {
+//
+// Of most tasks, ahead are claimed ahead.
+func (c *claimer) begin(incarnation int64, most, ahead int) *ClaimRequest {
 	if !c.mu.TryLock() {
 		return nil
 	}
@@ -71,7 +73,8 @@ func (c *claimer) begin(incarnation int64, free int) *ClaimRequest {
 		c.mu.Unlock()
 		return nil
 	}
-	c.pending = c.request(c.rules.last(), incarnation, free)
+	c.pending = c.request(c.rules.last(), incarnation, most)
+	c.pending.Ahead = ahead
 	return c.pending
 }
 
@@ -86,7 +89,7 @@ func (c *claimer) end(reply *ClaimReply, err error) (redisClock, error) {
 func (c *claimer) wait(
 	ctx context.Context, w WaitFor, d time.Duration, incarnation int64, free int,
 ) (got Waited, clock redisClock, ok bool) {
-	request := c.begin(incarnation, free)
+	request := c.begin(incarnation, free, 0)
 	if request == nil {
 		return got, clock, false
 	}

@@ -76,18 +76,11 @@ func (w *Worker) use(ctx context.Context, reply *ClaimReply, clock redisClock, i
 	}
 }
 
-// start gives each task a slot, and hands back those without one: a claim that was sent along with reports and
-// got no answer was for more slots than are free now.
+// start gives each task a slot. A claim that was sent along with reports and got no answer was for more slots than are
+// free now.
 func (w *Worker) start(tasks []Claimed, clock redisClock, incarnation int64) {
 	for i := range tasks {
-		s := w.pool.take(tasks[i].Bucket.QueueName())
-		w.working.Go(func() {
-			if s == nil {
-				w.handBack(w.reports, tasks[i:i+1], clock)
-				return
-			}
-			s.work(&assignment{&tasks[i], clock, incarnation})
-		})
+		w.place(newAssignment(&tasks[i], clock, incarnation))
 	}
 }
 
@@ -127,6 +120,7 @@ func (w *Worker) useWakeUp(ctx context.Context, reply *ClaimReply) {
 // claim by the new rules at once.
 func (w *Worker) rulesChanged() {
 	w.rules.outdate()
+	w.giveBack()
 	w.endWait()
 }
 
@@ -183,16 +177,16 @@ func (w *Worker) clearDoubt(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	w.handBack(ctx, reply.Tasks, clock)
+	for i := range reply.Tasks {
+		w.handBack(ctx, newAssignment(&reply.Tasks[i], clock, session.Incarnation), ErrDraining)
+	}
 	return nil
 }
 
-// handBack gives tasks back that were never begun.
-func (w *Worker) handBack(ctx context.Context, tasks []Claimed, clock redisClock) {
-	for i := range tasks {
-		r := w.newRound(ctx, &tasks[i], clock, nil)
-		_, _ = r.report(ctx, &ending{event: statemachine.HandBack, why: ErrDraining, result: notRun()})
-	}
+// handBack gives a task back that was never begun.
+func (w *Worker) handBack(ctx context.Context, a *assignment, why error) {
+	r := w.newRound(ctx, a.claimed, a.clock, nil)
+	_, _ = r.report(ctx, &ending{event: statemachine.HandBack, why: why, result: notRun()})
 }
 
 // turnedAwayWait is how long a worker trusts in being woken while limits keep due
@@ -246,7 +240,9 @@ func (w *Worker) useWaited(ctx context.Context, got *Waited, clock redisClock, i
 		w.sayClaimed(&got.Reply)
 	}
 	if tasks := got.Reply.Tasks; len(tasks) > 0 && w.whyPaused().kind != "" {
-		w.working.Go(func() { w.handBack(w.reports, tasks, clock) })
+		for i := range tasks {
+			w.working.Go(func() { w.handBack(w.reports, newAssignment(&tasks[i], clock, incarnation), ErrDraining) })
+		}
 		w.useWakeUp(ctx, &got.Reply)
 		w.waits = 0
 		return

@@ -29,6 +29,8 @@ var (
 	// ErrDraining means that the worker stops, and has waited for the handler as long
 	// as its DrainTimeout says. The task is handed back.
 	ErrDraining = errors.New("the worker stops")
+	// errNoSlot is why a task goes back that was claimed before there was a slot for it.
+	errNoSlot = errors.New("no slot was free for it in time")
 )
 
 // Causes that match an exported one, and say more.

@@ -97,13 +97,13 @@ func (w *Worker) lose(ctx context.Context, err error) {
 // settlePatience bounds the wait for rounds that were killed to be reported.
 const settlePatience = 15 * time.Second
 
-// settle waits until no slot works any more.
+// settle waits until no slot works any more, and all that was is reported.
 func (w *Worker) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
 	for ctx.Err() == nil {
 		change := w.pool.change()
-		if w.busy() == 0 {
+		if w.pool.quiet() {
 			return
 		}
 		select {
@@ -121,7 +121,7 @@ func (w *Worker) heartbeat() Heartbeat {
 	h.Reason = cmp.Or(w.whyPaused().text, w.rules.last().quarantined)
 	if w.draining() {
 		h.State = task.WorkerDraining
-		if busy == 0 {
+		if w.pool.quiet() {
 			h.State = task.WorkerDrained
 		}
 	}

@@ -257,11 +257,11 @@ func TestClaimBehindAWait(t *testing.T) {
 		got <- w.Claimed
 	}()
 	sent := wait.Receive(t, patience, b.asked, "it does not wait")
-	if !c.inDoubt() || c.begin(0, 1) != nil {
+	if !c.inDoubt() || c.begin(0, 1, 0) != nil {
 		t.Error("another claim beside the one that waits")
 	}
 	b.answer <- Waited{Err: errors.New("no answer"), Claimed: errors.New("no answer")}
-	if err := wait.Receive(t, patience, got, "no answer"); err == nil || !c.inDoubt() || c.begin(0, 1) != nil {
+	if err := wait.Receive(t, patience, got, "no answer"); err == nil || !c.inDoubt() || c.begin(0, 1, 0) != nil {
 		t.Errorf("error %v, in doubt %v", err, c.inDoubt())
 	}
 	if sent.Waited || !c.pending.Waited || c.pending.Request != sent.Request {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -29,7 +31,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 	}
 	spooled, cut := false, false
 	for {
-		l := &pendingReport{commit: &commit, slot: r.successor(&commit, end, next)}
+		l := &pendingReport{commit: &commit, slot: r.successor(&commit, end, next), patient: r.apart}
 		r.worker.reporter.send(ctx, l)
 		err := l.err
 		if l.next != nil {
@@ -61,7 +63,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 // successor is the slot if it may have another task at once, else nil.
 func (r *round) successor(commit *Commit, end *ending, next *assignment) *slot {
 	success := commit.Event == statemachine.Report && !commit.Failed
-	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" ||
+	if r.slot == nil || r.apart || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" ||
 		r.worker.opts.pauseAfter(success) > 0 {
 		return nil
 	}
@@ -178,7 +180,7 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 			commit.Fields = []string{statemachine.RoundField(t.Round, "class"), string(class)}
 		}
 	} else {
-		commit.Fields = end.fields(t.Round, text, aside)
+		commit.Fields = append(end.fields(t.Round, text, aside), begunFields(t)...)
 		if move.Failed && move.Retry != 0 {
 			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "retry"), move.Retry.Text())
 		}
@@ -247,6 +249,7 @@ type reporter struct {
 	mu      sync.Mutex
 	waiting []*pendingReport
 	sending bool
+	linger  *time.Timer // while all that wait are patient
 }
 
 // pendingReport is a report on its way.
@@ -254,6 +257,9 @@ type pendingReport struct {
 	commit *Commit
 	slot   *slot     // that would like another task; nil for none
 	turn   chan bool // while others send: true to send what waits, false when this one was sent
+	// A patient one may wait a while for others: its slot has gone on. Since when it does.
+	patient bool
+	since   time.Time
 
 	outcome Outcome
 	err     error
@@ -268,13 +274,8 @@ const (
 
 // send returns when the report has its outcome, or an error.
 func (o *reporter) send(ctx context.Context, l *pendingReport) {
-	l.turn = make(chan bool, 1)
-	o.mu.Lock()
-	o.waiting = append(o.waiting, l)
-	first := !o.sending
-	o.sending = true
-	o.mu.Unlock()
-	if !first && !<-l.turn {
+	l.turn, l.since = make(chan bool, 1), time.Now()
+	if !o.enter(l) && !<-l.turn {
 		return
 	}
 	batch := o.take()
@@ -283,6 +284,20 @@ func (o *reporter) send(ctx context.Context, l *pendingReport) {
 		other.turn <- false
 	}
 	o.sendNext()
+}
+
+// enter puts a report among those that wait. It reports whether that one is to be sent now, with all others.
+func (o *reporter) enter(l *pendingReport) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sending || l.patient {
+		o.waiting = append(o.waiting, l)
+		o.next()
+		return false
+	}
+	o.waiting = append([]*pendingReport{l}, o.waiting...)
+	o.sending = true
+	return true
 }
 
 // take returns what is sent next, the sender's own report first.
@@ -301,14 +316,33 @@ func (o *reporter) take() []*pendingReport {
 	return batch
 }
 
-// sendNext lets one of those that wait send.
+// sendNext lets one of those that wait send, now or in a while.
 func (o *reporter) sendNext() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sending = len(o.waiting) > 0
-	if o.sending {
-		o.waiting[0].turn <- true
+	o.sending = false
+	o.next()
+}
+
+// next lets one of those that wait send if nobody does. Where all are patient, that is when the first has waited for long enough.
+func (o *reporter) next() {
+	if o.sending || len(o.waiting) == 0 {
+		return
 	}
+	patient := !slices.ContainsFunc(o.waiting, func(l *pendingReport) bool { return !l.patient })
+	if left := o.worker.pace.gather() - time.Since(o.waiting[0].since); patient && left > 0 {
+		if o.linger != nil {
+			o.linger.Stop()
+		}
+		o.linger = time.AfterFunc(left, func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.next()
+		})
+		return
+	}
+	o.sending = true
+	o.waiting[0].turn <- true
 }
 
 // sendBatch sends reports. What Redis refuses to carry out as a whole is sent one by one, so that none suffers from another.
@@ -353,29 +387,30 @@ func (o *reporter) call(ctx context.Context, commits []Commit, free []*slot) ([]
 	if turn.Moved != nil {
 		free = nil // they are not
 	}
+	//nolint:contextcheck // rounds end by the worker's own stages
 	return turn.Outcomes, o.assign(turn.Reply.Tasks, clock, incarnation, free), turn.Moved
 }
 
-// request is a claim for n slots; nil if it is not the moment for one.
+// request is a claim for n slots, and for what is to be claimed ahead; nil if it is not the moment for one.
 func (o *reporter) request(n int) *ClaimRequest {
 	w := o.worker
-	if n == 0 || w.pool.count(idle) > 0 || w.whyPaused().kind != "" {
+	ahead := w.further()
+	if n+ahead == 0 || w.pool.count(idle) > 0 || w.whyPaused().kind != "" {
 		return nil
 	}
 	session, _, _ := w.lease.now()
-	return w.claims.begin(session.Incarnation, n)
+	return w.claims.begin(session.Incarnation, n+ahead, ahead)
 }
 
-// assign gives tasks to slots, and hands back those that none may begin any more.
+// assign gives tasks to slots, keeps those claimed ahead, and hands back what none may begin any more.
 func (o *reporter) assign(tasks []Claimed, clock redisClock, incarnation int64, free []*slot) map[*slot]*assignment {
 	w := o.worker
 	next := make(map[*slot]*assignment, len(tasks))
 	for i := range tasks {
-		if i < len(free) && w.pool.keep(free[i], tasks[i].Bucket.QueueName()) {
-			next[free[i]] = &assignment{&tasks[i], clock, incarnation}
-			continue
+		a := newAssignment(&tasks[i], clock, incarnation)
+		if i >= len(free) || !w.keep(free[i], a, next) {
+			w.place(a)
 		}
-		w.working.Go(func() { w.handBack(w.reports, tasks[i:i+1], clock) })
 	}
 	return next
 }

@@ -100,10 +100,13 @@ func TestRestAfterReport(t *testing.T) {
 }
 
 // idleWorker is one that is not run, so that a test may use its parts.
-func (s *site) idleWorker(t *testing.T, st *store.Store, slots int) *Worker {
+func (s *site) idleWorker(t *testing.T, st *store.Store, slots int, change ...func(*options)) *Worker {
 	t.Helper()
 	o := s.options(t, st)
 	o.Slots = slots
+	for _, f := range change {
+		f(&o)
+	}
 	w, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)
@@ -255,17 +258,18 @@ func TestTooLateToBegin(t *testing.T) {
 // A drain is not over while a slot executes, and then no slot goes on.
 func TestPoolCloses(t *testing.T) {
 	t.Parallel()
-	p := newPool([]*slot{{}})
+	p := newPool([]*slot{{}}, time.Hour)
 	s := p.take("q")
 	if p.close() || p.take("q") != nil {
 		t.Error("a slot that executes is idle")
 	}
 	p.set(s, reporting)
-	if !p.keep(s, "r") || p.byQueue()["r"] != 1 || p.close() {
+	a := newAssignment(&Claimed{Bucket: task.Bucket{Queue: "r"}}, newClock(0), 0)
+	if p.keep(s, a) != a || p.byQueue()["r"] != 1 || p.close() {
 		t.Error("a slot does not go on after its report")
 	}
 	p.set(s, reporting)
-	if !p.close() || p.keep(s, "r") {
+	if !p.close() || p.keep(s, a) != nil {
 		t.Error("a slot goes on after the drain")
 	}
 }
@@ -275,24 +279,24 @@ func TestClaimAlong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.claimer(t)
-	if c.begin(0, 1) != nil {
+	if c.begin(0, 1, 0) != nil {
 		t.Error("a claim by rules that were never read")
 	}
 	if _, err := c.rules.current(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	request := c.begin(0, 1)
-	if request == nil || c.begin(0, 1) != nil {
+	request := c.begin(0, 1, 0)
+	if request == nil || c.begin(0, 1, 0) != nil {
 		t.Fatalf("claims %v, and another beside it", request)
 	}
 	if _, err := c.end(&tasks.ClaimReply{}, errors.New("no answer")); err == nil || !c.inDoubt() {
 		t.Error("a claim without an answer is forgotten")
 	}
-	if c.begin(0, 1) != nil {
+	if c.begin(0, 1, 0) != nil {
 		t.Error("a claim while another one is in doubt")
 	}
 	claim(t, c)
-	if c.inDoubt() || c.begin(0, 1) == nil {
+	if c.inDoubt() || c.begin(0, 1, 0) == nil {
 		t.Error("no claim after the doubt")
 	}
 }

@@ -49,6 +49,7 @@ type round struct {
 
 	results []task.Result // of the tasks that this one needs, once read
 
+	apart    bool        // its slot has gone on, and does not wait for the report
 	stopping atomic.Bool // it is cancelled, or overdue
 }
 
@@ -85,7 +86,7 @@ func (r *round) execute(ctx context.Context) (end ending) {
 	return r.conclude(ctx, &result, err)
 }
 
-// bounded limits the round to the task's timeout, counted from the claim, and
+// bounded limits the round to the task's timeout, counted from the claim, or from its beginning if it was claimed ahead, and
 // to its end_before.
 func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, cause := r.Task.RoundEnd(0), ErrTimeout
@@ -265,7 +266,7 @@ func (r *round) variables() map[string]string {
 	if len(r.Spec.Input) <= longestVariable {
 		v["TDF_INPUT"] = r.Spec.Input
 	}
-	if deadline := r.Task.Deadline(0); deadline != statemachine.Never {
+	if deadline := min(r.Task.EndBefore, r.Task.RoundEnd(0)); deadline != statemachine.Never {
 		v["TDF_DEADLINE"] = deadline.Text()
 	}
 	return v

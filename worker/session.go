@@ -199,7 +199,7 @@ func (w *Worker) takeOver(ctx context.Context, r Registered) error {
 	for i := range r.Former {
 		t := &r.Former[i]
 		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-			Event: statemachine.Lose, Actor: statemachine.Worker, FromLostEpoch: t.FromLostEpoch,
+			Event: statemachine.Lose, Actor: statemachine.Worker, FromLostEpoch: t.FromLostEpoch, Unbegun: t.Unbegun,
 		}, r.Now)
 		if err = errors.Join(t.Err, err); err != nil {
 			// A server sets it aside; until then it is in our way.

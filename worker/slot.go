@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +39,10 @@ type assignment struct {
 	incarnation int64
 }
 
+func newAssignment(c *Claimed, clock redisClock, incarnation int64) *assignment {
+	return &assignment{claimed: c, clock: clock, incarnation: incarnation}
+}
+
 // work does rounds as long as each report brings the next task, and makes the slot free again.
 func (s *slot) work(a *assignment) {
 	for a != nil {
@@ -54,9 +57,14 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	defer cancel(nil)
 	r := w.newRound(ctx, a.claimed, a.clock, s)
 	s.begin(r, cancel, a.incarnation)
+	begun := time.Now()
 	end := r.execute(ctx)
+	w.pace.add(time.Since(begun))
 	w.flush()
 	s.end()
+	if next = s.goOn(r, &end); next != nil {
+		return next
+	}
 	w.pool.set(s, reporting)
 	success, next := r.report(w.reports, &end)
 	if next == nil || end.stuck != nil { // else the lines of the next round go along
@@ -73,8 +81,7 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	w.pool.set(s, resting)
 	s.restAfter(r, &end)
 	timing.Pause(w.rounds, w.opts.pauseAfter(success))
-	w.pool.set(s, idle)
-	return nil
+	return w.pool.rest(s, w.mayBegin())
 }
 
 // pauseAfter is how long a slot rests after a round.
@@ -266,143 +273,4 @@ func (w *Worker) stick(s *slot, r *round, ended func(ctx context.Context) bool) 
 func (s *slot) unkillable(ctx context.Context) bool {
 	timing.Pause(ctx, unstickInterval)
 	return s.discard() == nil
-}
-
-// phase is what a slot does.
-type phase int
-
-const (
-	idle      phase = iota
-	executing       // a program or handler is at work
-	reporting       // its result is on the way
-	resting         // pausing after a round, as configured
-	stuck           // its program or handler does not end
-)
-
-// pool hands out the slots of a worker.
-type pool struct {
-	mu     sync.Mutex
-	phases map[*slot]phase
-	queues map[*slot]string // of the task that the slot had last
-	free   []*slot
-	closed bool
-	// changed is closed at the next change; nil while nobody waits for one.
-	changed chan struct{}
-}
-
-func newPool(slots []*slot) *pool {
-	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}}
-	for _, s := range slices.Backward(slots) { // slot 0 is handed out first
-		p.phases[s] = idle
-		p.free = append(p.free, s)
-	}
-	return p
-}
-
-// take returns an idle slot for a task of a queue, nil if there is none.
-func (p *pool) take(queue string) *slot {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.free) == 0 {
-		return nil
-	}
-	s := p.free[len(p.free)-1]
-	p.free = p.free[:len(p.free)-1]
-	p.queues[s] = queue
-	p.enter(s, executing)
-	return s
-}
-
-// keep lets a slot that has reported go on with a task of a queue, unless the pool is closed.
-func (p *pool) keep(s *slot, queue string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.queues[s] = queue
-	p.enter(s, executing)
-	return true
-}
-
-// close lets no slot go on if none executes anything, and reports that.
-func (p *pool) close() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, at := range p.phases {
-		if at == executing {
-			return false
-		}
-	}
-	p.closed = true
-	return true
-}
-
-// set notes what a slot does from now on.
-func (p *pool) set(s *slot, to phase) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if to == idle {
-		p.free = append(p.free, s)
-	}
-	p.enter(s, to)
-}
-
-func (p *pool) enter(s *slot, to phase) {
-	p.phases[s] = to
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
-	}
-}
-
-// count is how many slots are in one of the phases.
-func (p *pool) count(phases ...phase) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, at := range p.phases {
-		if slices.Contains(phases, at) {
-			n++
-		}
-	}
-	return n
-}
-
-// byQueue counts the slots that have a task, by its queue.
-func (p *pool) byQueue() map[string]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := map[string]int{}
-	for s, at := range p.phases {
-		if at != idle && at != resting {
-			n[p.queues[s]]++
-		}
-	}
-	return n
-}
-
-// change is closed at the next change. Ask for it before looking at the pool.
-func (p *pool) change() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.changed == nil {
-		p.changed = make(chan struct{})
-	}
-	return p.changed
-}
-
-// await waits until a slot is idle and returns how many are; 0 if ctx ends.
-func (p *pool) await(ctx context.Context) int {
-	for {
-		change := p.change()
-		if n := p.count(idle); n > 0 {
-			return n
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return 0
-		}
-	}
 }

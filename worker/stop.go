@@ -15,6 +15,7 @@ import (
 // the tasks of a last claim, is closed.
 func (w *Worker) drain(dispatching <-chan struct{}) {
 	w.log.Info("draining", "running", w.pool.count(executing), "drain_timeout", w.opts.DrainTimeout)
+	w.giveBack()
 	w.signalChange()
 	limit := time.After(w.opts.DrainTimeout)
 	stopNow, over := w.stopNow, false
@@ -41,6 +42,7 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 			w.stopAll(ErrDraining, stopNow == nil)
 		}
 	}
+	w.giveBack() // what came while slots were at work
 	time.AfterFunc(w.opts.stopTimeout, w.stopReports)
 }
 
@@ -54,6 +56,7 @@ func (w *Worker) stopAll(cause error, hard bool) {
 // killRounds is for rounds that may belong to others soon.
 func (w *Worker) killRounds(cause error) {
 	w.stopAll(cause, true)
+	w.giveBack()
 	w.signalChange()
 	w.endWait()
 }
@@ -69,6 +72,7 @@ func (w *Worker) command(o task.WorkerCommand) {
 		w.serve()
 	} else {
 		w.serving.Load().end()
+		w.giveBack()
 		w.endWait()
 	}
 	switch o {

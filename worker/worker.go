@@ -41,6 +41,7 @@ type Worker struct {
 	clock                                           atomic.Pointer[redisClock] // of the last registration
 	slots                                           []*slot
 	pool                                            *pool
+	pace                                            pace
 	disk                                            *disk.Guard
 	spool                                           *spool.Spool
 	private                                         privateHome
@@ -108,7 +109,7 @@ func assemble(opts options) (*Worker, error) {
 	for i := range opts.Slots {
 		w.slots = append(w.slots, &slot{worker: w, index: i})
 	}
-	w.pool = newPool(w.slots)
+	w.pool = newPool(w.slots, opts.aheadTime)
 	w.ordered.Store(task.NoCommand)
 	w.stops.Store(&[]int64{})
 	return w, nil
@@ -146,7 +147,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	return w.live() //nolint:contextcheck // the same
+	return w.live()
 }
 
 // spareThreads are for what the worker does beside its slots. A slot needs two: one

@@ -80,8 +80,8 @@ func exerciseVerdict(t *testing.T, sp *storetest.Space, w, idle fleet.Session) {
 func exerciseTakeBack(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	one, err := sp.Store.Lost(t.Context(), 1, fleet.Watched{})
-	if err != nil || len(one.Workers[0].Tasks) != 1 {
-		t.Fatalf("lost %+v, error %v, want one task of w", one, err)
+	if err != nil || len(one.Workers[0].Tasks) != 2 || one.Workers[0].Tasks[0].ID != 2 {
+		t.Fatalf("lost %+v, error %v, want all that w has slots for, the last claim first", one, err)
 	}
 	for l := allLost(t, sp); len(l.Workers[0].Tasks) > 0; l = allLost(t, sp) {
 		loseTask(t, sp, &l.Workers[0].Tasks[0])

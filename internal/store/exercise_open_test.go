@@ -168,7 +168,7 @@ func exerciseClaimOrder(t *testing.T, sp *storetest.Space) {
 // A repeated request gets the same tasks, as far as they are still held.
 func exerciseClaimAgain(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
-	req := tasks.ClaimRequest{Worker: "w", Request: "r1", Candidates: storetest.Free(task.Bucket{}), Max: 2}
+	req := tasks.ClaimRequest{Worker: "w", Request: "r1", Candidates: storetest.Free(task.Bucket{}), Max: 2, Ahead: 1}
 	first, err := sp.Store.Claim(t.Context(), req)
 	if err != nil || len(first.Tasks) != 2 {
 		t.Fatalf("claimed %+v, error %v", first, err)

@@ -47,7 +47,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 	next.Identity, next.Replaces = "next", old.Incarnation
 	sp.SetClock(t, noon.Add(second))
 	r, err := sp.Store.Register(t.Context(), next)
-	if err != nil || len(r.Former) != 2 || r.Former[0].ID != 1 || r.Former[0].Worker != "w" || r.Former[0].Incarnation != 1 {
+	if err != nil || len(r.Former) != 2 || r.Former[1].ID != 1 || r.Former[0].Worker != "w" || r.Former[0].Incarnation != 1 {
 		t.Fatalf("registered %+v, error %v", r, err)
 	}
 	if beat := sp.Raw.ZScore(t.Context(), sp.Key("lease"), "w").Val(); beat != float64(noon/1e6) {
@@ -63,7 +63,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 		t.Errorf("the old session claims: %v", err)
 	}
 	sp.Report(t, &found[0], "done", "")
-	loseTask(t, sp, &r.Former[1])
+	loseTask(t, sp, &r.Former[0])
 	if r, err = sp.Store.Register(t.Context(), next); err != nil || len(r.Former) != 0 || r.Incarnation != 2 || r.ID != old.ID {
 		t.Errorf("registered %+v, error %v", r, err)
 	}

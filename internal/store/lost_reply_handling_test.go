@@ -166,7 +166,7 @@ func retained(prepare func(*testing.T, *storetest.Space)) func(*testing.T, *stor
 func handledOfThree(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	opened(3)(t, sp)
-	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Max: 3, Candidates: storetest.Free(task.Bucket{})})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Max: 3, Ahead: 2, Candidates: storetest.Free(task.Bucket{})})
 	if err != nil || len(r.Tasks) != 3 {
 		t.Fatalf("claimed %d, %v", len(r.Tasks), err)
 	}

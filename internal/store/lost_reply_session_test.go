@@ -121,7 +121,7 @@ func sessionClaimCall(t *testing.T, st *store.Store) step {
 	w := session(t, st)
 	return func() (any, error) {
 		return st.Claim(t.Context(), tasks.ClaimRequest{
-			Worker: "w", Request: "c", Candidates: storetest.Free(task.Bucket{}), Max: 2, Incarnation: w.Incarnation, Node: "n",
+			Worker: "w", Request: "c", Candidates: storetest.Free(task.Bucket{}), Max: 2, Ahead: 1, Incarnation: w.Incarnation, Node: "n",
 			MaxThreads: task.Unlimited,
 		})
 	}

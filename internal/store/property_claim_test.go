@@ -28,6 +28,7 @@ func (w *twins) request(rt *rapid.T, worker string) tasks.ClaimRequest {
 		Node: offer.Node, MaxThreads: someCaps[rapid.IntRange(0, 5).Draw(rt, "cap")], Resources: someOffer,
 		Rules: w.version - int64(max(0, rapid.IntRange(-5, 1).Draw(rt, "behind"))),
 	}
+	req.Ahead = rapid.IntRange(0, req.Max).Draw(rt, "ahead")
 	if rapid.IntRange(0, 4).Draw(rt, "no node") == 0 {
 		req.Node, req.Resources = "", nil
 	}

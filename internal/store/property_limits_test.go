@@ -97,14 +97,27 @@ func (w *twins) freeGPUs(node string) []int {
 }
 
 // claimModel claims on the model and returns the ids. What is overdue leaves
-// its bucket and is not claimed.
+// its bucket and is not claimed. The last are claimed ahead, where nothing limits.
 func (w *twins) claimModel(req *tasks.ClaimRequest) []int64 {
-	var ids []int64
+	ids := w.turns(req, req.Candidates, req.Max-req.Ahead, nil)
+	if len(ids) < req.Max-req.Ahead || req.Node != "" && limits(req.MaxThreads) {
+		return ids
+	}
+	free := slices.DeleteFunc(slices.Clone(req.Candidates), func(c task.Candidate) bool {
+		return limits(c.Queue.Threads) || limits(c.Queue.MaxThreads) ||
+			slices.ContainsFunc(c.Buckets, func(b task.Bucket) bool { return b.Resources != "" })
+	})
+	return w.turns(req, free, req.Max, ids)
+}
+
+func limits(l task.Limit) bool { return l != "" && l != task.Unlimited }
+
+// turns gives queues turns until there are that many ids.
+func (w *twins) turns(req *tasks.ClaimRequest, candidates []task.Candidate, most int, ids []int64) []int64 {
 	for took := true; took; {
 		took = false
-		for i := range req.Candidates {
-			turn := &req.Candidates[(req.First+i)%len(req.Candidates)]
-			if len(ids) < req.Max && w.turn(req, turn, &ids) {
+		for i := range candidates {
+			if len(ids) < most && w.turn(req, &candidates[(req.First+i)%len(candidates)], &ids) {
 				took = true
 			}
 		}

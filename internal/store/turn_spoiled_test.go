@@ -23,7 +23,7 @@ type ends struct {
 func runningPlain(t *testing.T, sp *storetest.Space) ends {
 	t.Helper()
 	opened(5)(t, sp)
-	req := tasks.ClaimRequest{Worker: "w", Request: "before", Candidates: storetest.Free(task.Bucket{}), Max: 2}
+	req := tasks.ClaimRequest{Worker: "w", Request: "before", Candidates: storetest.Free(task.Bucket{}), Max: 2, Ahead: 1}
 	held, err := sp.Store.Claim(t.Context(), req)
 	if err != nil || len(held.Tasks) != 2 {
 		t.Fatalf("claimed %+v, error %v", held, err)

@@ -45,6 +45,7 @@ func (tr *trial) newFleet(t *testing.T, bin string) *crew {
 		name := fmt.Sprintf("worker-%d", i+1)
 		f.add(t, worker, name, tr.dir, tdfWorker, name, "../chaos.cfg", "--set", "worker.containment="+layer)
 	}
+	f.add(t, worker, "worker-brief", tr.dir, tdfWorker, "worker-brief", "../chaos.cfg", "--set", "worker.env="+brief.word)
 	f.add(t, worker, diskWorker, tr.dir, tr.places.onDisk(tdfWorker, diskWorker, "../chaos.cfg")...)
 	f.add(t, worker, wireWorker, tr.dir, tr.places.overWire(tdfWorker, wireWorker, "../chaos.cfg")...)
 	for _, name := range []string{"manager-1", "manager-2"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ const second = time.Second
 // perSecond is how many tasks are opened in a second: about as many as can be
 // done meanwhile, so that there is work all the time and little in the end.
 const perSecond = 4
+
+// briefPerSecond are short, for the worker that has no others.
+const briefPerSecond = 25
 
 // opener opens tasks until it is stopped.
 type opener struct {
@@ -39,7 +43,11 @@ func (tr *trial) startOpening(t *testing.T) *opener {
 	s := tr.Dial(t)
 	o.done.Go(func() {
 		for n := 0; timing.Pause(ctx, second) && o.err == nil; n += perSecond {
-			o.open(context.WithoutCancel(ctx), s, n)
+			batch := slices.Repeat([]kind{brief}, briefPerSecond)
+			for i := range perSecond {
+				batch = append(batch, kinds[(n+i)%len(kinds)])
+			}
+			o.open(context.WithoutCancel(ctx), s, batch)
 		}
 	})
 	t.Cleanup(func() {
@@ -49,13 +57,11 @@ func (tr *trial) startOpening(t *testing.T) *opener {
 	return o
 }
 
-// open opens the tasks from the n-th on, as a manager does: under a key, again and
-// again until Redis has answered.
-func (o *opener) open(ctx context.Context, s *store.Store, n int) {
-	batch := make([]kind, perSecond)
-	specs := make([]task.Definition, perSecond)
+// open opens tasks as a manager does: under a key, again and again until Redis has
+// answered.
+func (o *opener) open(ctx context.Context, s *store.Store, batch []kind) {
+	specs := make([]task.Definition, len(batch))
 	for i := range batch {
-		batch[i] = kinds[(n+i)%len(kinds)]
 		specs[i] = batch[i].spec()
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

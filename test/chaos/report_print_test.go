@@ -59,6 +59,7 @@ func (r *report) table() string {
 	line("%d verdicts\tof servers over workers", r.Verdicts)
 	line("%d restarts\tof members that gave up while Redis, disk or network were away", r.Restarts)
 	line("%d tasks\thandled again", r.HandledAgain)
+	line("%d tasks\tbegun that were claimed ahead", r.Ahead)
 	line("%d mounts\tleft by programs that were killed", r.Mounts)
 	line("%d losses\tof history noticed: %d tasks forgotten, %d rounds run again", r.HistoryLosses, r.Forgotten, r.RunAgain)
 	line("%d steps\treplayed against the state machine", r.Events)

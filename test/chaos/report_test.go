@@ -66,6 +66,8 @@ type report struct {
 	// ended by themselves because Redis, disk or network were away.
 	Verdicts int `json:"verdicts"`
 	Restarts int `json:"restarts"`
+	// Ahead counts the tasks whose last round was claimed ahead.
+	Ahead int `json:"ahead"`
 	// Mounts counts the programs that were killed with something mounted.
 	Mounts int `json:"mounts"`
 	// HistoryLosses counts the epochs that servers opened because Redis had

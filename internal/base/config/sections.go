@@ -153,6 +153,7 @@ const (
 // Worker holds the section [worker].
 type Worker struct {
 	Slots      int // 0 for the number of cores
+	Ahead      int // at most MaxAhead
 	Node       string
 	Env        string
 	Labels     []string
@@ -195,6 +196,9 @@ type Worker struct {
 	SSHOptions, RsyncPath            string
 	RequirePinned                    bool
 }
+
+// MaxAhead is the most of [worker] ahead.
+const MaxAhead = 4
 
 // The values of [worker] on_redis_loss.
 const (

@@ -18,6 +18,7 @@ func TestWorkerKeys(t *testing.T) {
 		got  func(w *Worker) any
 		want any
 	}{
+		{"ahead=0", func(w *Worker) any { return w.Ahead }, 0},
 		{"slots=8", func(w *Worker) any { return w.Slots }, 8},
 		{"node=rack-7", func(w *Worker) any { return w.Node }, "rack-7"},
 		{"labels=gpu=a100, zone=eu", func(w *Worker) any { return w.Labels }, []string{"gpu=a100", "zone=eu"}},
@@ -66,6 +67,7 @@ func TestWorkerKeys(t *testing.T) {
 func TestRefusedWorkerKeys(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ line, problem string }{
+		{"ahead=5", "out of range"},
 		{"slots=-1", "out of range"},
 		{"slots=1025", "out of range"},
 		{"slots=auto", "not a whole number"},

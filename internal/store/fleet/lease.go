@@ -108,6 +108,7 @@ func (s *Fleet) registered(name string, answer conn.Reply) (Registered, error) {
 		for i := range reg.Former {
 			reg.Former[i].FromLostEpoch = s.FromLostEpoch(&reg.Former[i].Task)
 		}
+		tasks.MarkUnbegun(reg.Former, int(answer.Number(3)))
 		return reg, nil
 	}
 }
@@ -209,7 +210,7 @@ func (w Watched) args() []any {
 }
 
 // Lost reads the workers whose lease is over with their tasks, at most limit of
-// each, and fences them: they can neither renew nor claim any more. One that
+// each but all that it can hold, in the order of [tasks.MarkUnbegun], and fences them: they can neither renew nor claim any more. One that
 // holds nothing is taken off the list. Repeat until no worker is left, but for
 // those with an Err or with tasks that cannot be moved, which come again.
 func (s *Fleet) Lost(ctx context.Context, limit int, watched Watched) (Lost, error) {
@@ -225,6 +226,7 @@ func (s *Fleet) Lost(ctx context.Context, limit int, watched Watched) (Lost, err
 		one := LostWorker{
 			Name: w.Text(0), Incarnation: w.Number(1), Silent: lost.Now.Sub(w.Time(2)), Tasks: tasks.DecodeSeenList(w.List(4), at),
 		}
+		tasks.MarkUnbegun(one.Tasks, int(w.Number(5)))
 		if key := w.Text(3); key != "" {
 			one.Err = fmt.Errorf("worker %s: %w: the key %s:<name> has another type; delete it", conn.Quote(one.Name), task.ErrDamaged, key)
 		}

@@ -3,11 +3,11 @@
 -- so a decision made from this reading only has to be checked by revision.
 --
 -- KEYS meta, lease, setAside
--- ARGV lease (where none is published), workers (at most), tasks (of each at most), running (state whose tasks are held),
+-- ARGV lease (where none is published), workers (at most), tasks (of each at most, or as many as it can hold), running (state whose tasks are held),
 --   lost (state of a lost worker), span, before (for how many seconds the caller has watched, by its own clock, that no heartbeat
 --   from before this time was followed by another one: TIME may have stepped, so it alone ends no lease; '' and '' where it has
 --   stepped for nobody)
--- Returns {now, end of the next lease or '', {{name, incarnation, heartbeat, '' or what is wrong, {task...}}...}, the longest lease for which the caller has not
+-- Returns {now, end of the next lease or '', {{name, incarnation, heartbeat, '' or what is wrong, {task...}, slots}...}, the longest lease for which the caller has not
 -- watched long enough or '', by how many microseconds now is ahead of TIME}.
 -- A worker without tasks is taken off the list. One whose keys have another type is returned and not touched.
 local stamp = now()
@@ -31,7 +31,7 @@ local function judge(name, doc, found, stale)
 end
 
 local function consider(name, beat)
-  local doc = redis.pcall('HMGET', K.workerDoc(name), 'incarnation', 'state', 'lease')
+  local doc = redis.pcall('HMGET', K.workerDoc(name), 'incarnation', 'state', 'lease', 'slots')
   local allowed = allowance(lease, not doc.err and doc[3])
   local over = tonumber(beat) + allowed
   if over >= clock or allowed > watched then
@@ -47,9 +47,9 @@ local function consider(name, beat)
     return
   end
   local found, stale = rounds(K.held(name),
-    {name = name, running = A.running, aside = K.setAside}, tonumber(A.tasks))
+    {name = name, running = A.running, aside = K.setAside}, math.max(tonumber(A.tasks), (tonumber(doc[4] or '') or 0) + MAX_AHEAD))
   judge(name, doc, found, stale)
-  gone[#gone + 1] = {name, doc[1] or '0', beat, '', found}
+  gone[#gone + 1] = {name, doc[1] or '0', beat, '', found, doc[4] or ''}
 end
 
 local wrong = wrongtype('hash', {K.setAside})

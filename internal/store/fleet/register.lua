@@ -4,15 +4,15 @@
 --
 -- KEYS meta, worker, workerIDs, workerID, workerDoc, lease, held, halt, buckets, setAside, nodes, stop
 -- ARGV name, replaces (incarnation known to be dead, or 0), identity, lease (where none is published),
---   running (state whose tasks are held), most (tasks to return), ready, lost, stopped (states of a worker that is new, lost, or
+--   running (state whose tasks are held), most (tasks to return, or as many as it can hold), ready, lost, stopped (states of a worker that is new, lost, or
 --   has left), drain (order that stays), bucket (name of the default one), pid, node, fields (number of texts); then fields and values
 -- Returns {'registered', now, id, incarnation, lease, order}; {'taken', now, heartbeat, allowance, fields and
--- values of the holder} and nothing changes; or {'former', now, {task...}}: an earlier session holds tasks
+-- values of the holder} and nothing changes; or {'former', now, {task...}, slots}: an earlier session holds tasks
 -- still. Then it can neither renew nor claim any more, and nothing else changes. Sent again by the same
 -- identity: the same answer. Where the entry in lease is gone, deleted by hand, nobody has the name.
 local stamp, seconds = now()
 local lease = published(A.lease)
-local doc = redis.call('HMGET', K.workerDoc, 'incarnation', 'state', 'identity', 'order', 'lease', 'epoch')
+local doc = redis.call('HMGET', K.workerDoc, 'incarnation', 'state', 'identity', 'order', 'lease', 'epoch', 'slots')
 local beat = redis.call('ZSCORE', K.lease, A.name)
 local incarnation = tonumber(doc[1]) or 0
 local holds = beat and doc[2] and doc[2] ~= A.lost and doc[2] ~= A.stopped
@@ -28,14 +28,14 @@ if holds and incarnation ~= tonumber(A.replaces) and not (former_epoch and doc[3
 end
 
 local former, stale = rounds(K.held, {name = A.name, running = A.running, aside = K.setAside},
-  tonumber(A.most))
+  math.max(tonumber(A.most), (tonumber(doc[7] or '') or 0) + MAX_AHEAD))
 local wrong = wrongtype('hash', {K.meta}) or wrongtype('set', {K.worker, K.buckets, K.nodes, K.stop}) or wrongtype('string', {K.workerIDs}) or wrongtype('list', {K.halt})
 if wrong then return wrong end
 forget(K.held, stale)
 if #former > 0 then
   redis.call('HSET', K.workerDoc, 'state', A.lost)
   redis.call('ZADD', K.lease, 'NX', stamp, A.name)
-  return {'former', stamp, former}
+  return {'former', stamp, former, doc[7] or ''}
 end
 
 if not id then

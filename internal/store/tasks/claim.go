@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
@@ -34,8 +35,9 @@ type ClaimRequest struct {
 	// Rules is the version of the rules that Candidates were made from; 0: whatever
 	// they are.
 	Rules int64
-	// Max is the most tasks to claim, at least 1.
-	Max int
+	// Max is the most tasks to claim, at least 1. Ahead is how many of them are not for slots that
+	// are free: they have no plan and need no resources, and no limit of their queue or of the node counts them.
+	Max, Ahead int
 	// Incarnation is that of the worker's session; 0 claims without a lease, so
 	// that only timeout and end_before bring the tasks back.
 	Incarnation int64
@@ -122,7 +124,7 @@ func (s *Tasks) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error)
 
 // check says what of a request a script cannot take.
 func (r *ClaimRequest) check() error {
-	if r.Max < 1 || r.Worker == "" || r.Request == "" {
+	if r.Max < 1 || r.Ahead < 0 || r.Ahead > r.Max || r.Worker == "" || r.Request == "" {
 		return errors.New("claim: want a worker, a request and room for at least one task")
 	}
 	if r.Node == "" && len(r.Resources) > 0 {
@@ -172,7 +174,7 @@ func (r *ClaimRequest) call(k conn.Keys, script string, moves int, m *moveCall) 
 	}
 	keys := m.keys
 	args := append([]any{
-		moves, len(m.kinds), r.Worker, r.Request, r.Max, writer(r.Worker), session, r.Node, versionText(r.Rules), r.Known,
+		moves, len(m.kinds), r.Worker, r.Request, r.Max, r.Ahead, writer(r.Worker), session, r.Node, versionText(r.Rules), r.Known,
 		limitArg(r.MaxThreads), r.Resources.Text(), r.First, till, len(r.Candidates),
 	}, m.args...)
 	for i := range r.Candidates {
@@ -337,6 +339,7 @@ func (s *Tasks) turned(commits []Commit, req *ClaimRequest, answer conn.Reply, e
 var taskWords = map[string]string{
 	"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore), "EVIDENCE_TTL": evidenceTTL,
 	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs),
+	"MAX_AHEAD": strconv.Itoa(config.MaxAhead),
 }
 
 // luaList is a list of fields as a script has it behind others.

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -28,6 +29,8 @@ type TaskHeader struct {
 	// FromLostEpoch says, in [Registered], that the round was claimed in an epoch that is over
 	// (see [conn.Conn.FromLostEpoch]).
 	FromLostEpoch bool
+	// Unbegun says of a round of a lost worker that this one had not begun it (see [MarkUnbegun]).
+	Unbegun bool
 	// Fields are all hash fields as they stand in Redis, where the task was read whole
 	// ([task.Decode] makes a task of them); else nil.
 	Fields map[string]string
@@ -346,4 +349,22 @@ func (t *TaskHeader) Runs() string {
 	default:
 		return ""
 	}
+}
+
+// MarkUnbegun notes which rounds of a lost worker it cannot have begun, and puts them first, so that what is left of them by who is
+// interrupted is judged as all were. A worker begins its rounds in the order in which it has claimed them, and no more at a time
+// than it has slots; 0 slots are not known.
+func MarkUnbegun(held []TaskHeader, slots int) {
+	slices.SortFunc(held, func(a, b TaskHeader) int {
+		return cmp.Or(-cmp.Compare(a.Current.Running, b.Current.Running), -cmp.Compare(claimNumber(&a), claimNumber(&b)))
+	})
+	for i := range len(held) - slots {
+		held[i].Unbegun = slots > 0
+	}
+}
+
+// claimNumber is that of the task among those of its claim, 0 for a foreign one.
+func claimNumber(t *TaskHeader) int {
+	n, _ := strconv.Atoi(t.Current.Claim[strings.LastIndexByte(t.Current.Claim, '.')+1:])
+	return n
 }

@@ -314,7 +314,7 @@ func (sp *Space) Register(tb testing.TB, name string) fleet.Session {
 func (sp *Space) ClaimUnder(tb testing.TB, w fleet.Session, n int) []tasks.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), tasks.ClaimRequest{
-		Worker: w.Name, Request: conn.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
+		Worker: w.Name, Request: conn.NewToken(), Candidates: Free(task.Bucket{}), Max: n, Ahead: n - 1,
 		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: task.Unlimited,
 	})
 	if err != nil {

@@ -5,6 +5,8 @@ var (
 	routing  = []string{"./task"}
 	storage  = []string{"./internal/store"}
 	settling = []string{"./internal/store", "./server"}
+	judging  = []string{"./server"}
+	working  = []string{"./worker"}
 )
 
 // defects are planted in the rules, the store and its scripts. Several are
@@ -40,6 +42,20 @@ var defects = []defect{
 		"if not again and A.incarnation ~= '' and session(A.worker)[4] == A.request then", "if false then", storage},
 	{"claims.lua: each part of a long wait claims", "internal/store/conn/lib/claims.lua",
 		"if not again and A.till ~= '' and clock", "if false and clock", storage},
+	{"claims.lua: limits do not keep from claiming ahead", "internal/store/conn/lib/claims.lua",
+		"if not (q.threads or q.maxthreads or q.demands) then", "if true then", storage},
+	{"claims.lua: tasks of plans are claimed ahead", "internal/store/conn/lib/claims.lua",
+		"if c.ahead and t[18]", "if false and t[18]", storage},
+	{"a lost worker's rounds that it had not begun are charged", "internal/store/tasks/load.go",
+		"held[i].Unbegun = slots > 0", "held[i].Unbegun = false", judging},
+	{"rounds of a lost worker are judged in the order of their ids", "internal/store/tasks/load.go",
+		"-cmp.Compare(a.Current.Running, b.Current.Running), -cmp.Compare(claimNumber(&a), claimNumber(&b))", "0", judging},
+	{"what was claimed ahead waits for its slot for ever", "worker/ahead.go", "if w.pool.keeps(a) {", "if false {", working},
+	{"what was claimed ahead is kept in spite of new rules", "worker/dispatch.go", "	w.giveBack()\n	w.endWait()", "	w.endWait()", working},
+	{"a slot takes a new task before those claimed ahead", "worker/pool.go",
+		"if first := p.shift(s); first != nil {", "if first := (*assignment)(nil); first != nil {", working},
+	{"the timeout counts from the claim", "statemachine/task.go",
+		"max(t.Current.Running, t.Current.Begun).Add", "t.Current.Running.Add", rules},
 	{"claims.lua: the wake-up is not passed on", "internal/store/conn/lib/claims.lua",
 		"if fleet and (#c.got > 0 or not here) then", "if false then", storage},
 	{"claims.lua: numbers are not looked at", "internal/store/conn/lib/claims.lua",

@@ -131,6 +131,11 @@ local function try(c, q, b)
     if taken then c.damaged[#c.damaged + 1] = id else spoilt(c, id) end
     return false
   end
+  if c.ahead and t[18] and t[18] ~= '' then -- of a plan, which waits for it
+    c.order.back(b)
+    c.budget = 0
+    return false
+  end
   if taken or t[1] ~= 'open' or t[5] ~= 'inf' and wall.truth > tonumber(t[5]) * 1000000 then return false end
   if wall.ahead > 0 and wall.truth < tonumber(t[4]) * 1000000 then
     c.early[#c.early + 1] = {b.ready, moment(t[4]), member}
@@ -154,15 +159,26 @@ local function offer(c, q)
 end
 
 -- choose lets the queues take turns until the worker has what it asked for, or there is nothing more for it.
-local function choose(c, first)
-  local most, took = tonumber(A.most), true
+local function choose(c, turns, first)
+  local took = #turns > 0
   while took do
     took = false
-    for i = 0, #c.turns - 1 do
-      if #c.got == most or c.room <= 0 then break end
-      if offer(c, c.turns[(first + i) % #c.turns + 1]) then took = true end
+    for i = 0, #turns - 1 do
+      if #c.got == c.most or c.room <= 0 then break end
+      if offer(c, turns[(first + i) % #turns + 1]) then took = true end
     end
   end
+end
+
+-- further claims ahead, from queues without limits.
+local function further(c)
+  if A.ahead == '0' or #c.got < c.most or c.limit then return end
+  local turns = {}
+  for _, q in ipairs(c.turns) do
+    if not (q.threads or q.maxthreads or q.demands) then turns[#turns + 1] = q end
+  end
+  c.ahead, c.most = true, tonumber(A.most)
+  choose(c, turns, tonumber(A.first))
 end
 
 -- deadline is the next moment a server must look at the task once it runs.
@@ -302,7 +318,7 @@ local function report(c)
   for i, other in ipairs(c.turns) do
     if other == q then first = i - 1 end
   end
-  choose(c, first)
+  choose(c, c.turns, first)
   for _, t in ipairs(c.got) do
     if t[1] == string.sub(asked.member, 2) then found = '1' end
   end
@@ -321,8 +337,8 @@ local function claims(dry)
   local clock = tonumber(stamp)
   if not again and A.till ~= '' and clock >= tonumber(A.till) then return -3 end
   if dry and tonumber(asked.at) > clock then stamp, clock = asked.at, tonumber(asked.at) end
-  local c = {dry = dry, again = again, stamp = stamp, clock = clock, order = heads(clock, stamp, dry), budget = tonumber(A.most) + 100,
-    got = again and repeated(before) or {}, logs = {}, of = {}, damaged = {}, early = {}, turns = {}, full = {}, elsewhere = {}, more = ''}
+  local c = {dry = dry, again = again, stamp = stamp, clock = clock, order = heads(clock, stamp, dry), most = tonumber(A.most) - tonumber(A.ahead),
+    budget = tonumber(A.most) + 100, got = again and repeated(before) or {}, logs = {}, of = {}, damaged = {}, early = {}, turns = {}, full = {}, elsewhere = {}, more = ''}
   c.queues = candidates()
   place(c)
   for _, q in ipairs(c.queues) do
@@ -333,7 +349,8 @@ local function claims(dry)
     if not again then
       local wrong = unclaimable(c)
       if wrong then return wrong end
-      choose(c, tonumber(A.first))
+      choose(c, c.turns, tonumber(A.first))
+      further(c)
       if #c.got > 0 then hold(c) end
     end
     leftover(c)

@@ -99,6 +99,12 @@ local function heads(clock, stamp, dry)
     return b.member, taken
   end
 
+  -- back puts back what was passed last.
+  function h.back(b)
+    b.at = b.at - 2
+    b.gone[#b.gone] = nil
+  end
+
   -- sweep takes out of all buckets of a queue what was passed.
   function h.sweep(q)
     for _, b in ipairs(q.buckets) do leave(b) end

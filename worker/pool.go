@@ -1,0 +1,267 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// phase is what a slot does.
+type phase int
+
+const (
+	idle      phase = iota
+	executing       // a program or handler is at work
+	reporting       // its result is on the way
+	resting         // pausing after a round, as configured
+	stuck           // its program or handler does not end
+)
+
+// pool hands out the slots of a worker.
+type pool struct {
+	mu     sync.Mutex
+	phases map[*slot]phase
+	queues map[*slot]string // of the task that the slot had last
+	free   []*slot
+	closed bool
+	// ahead are tasks for which no slot is free yet, the first claimed first; there are none while a slot is idle.
+	ahead []*assignment
+	wait  statemachine.Duration // how long one of them may wait for a slot
+	apart int                   // reports of rounds whose slots have gone on
+	// changed is closed at the next change; nil while nobody waits for one.
+	changed chan struct{}
+}
+
+func newPool(slots []*slot, wait time.Duration) *pool {
+	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}, wait: timing.FromStd(wait)}
+	for _, s := range slices.Backward(slots) { // slot 0 is handed out first
+		p.phases[s] = idle
+		p.free = append(p.free, s)
+	}
+	return p
+}
+
+// take returns an idle slot for a task of a queue, nil if there is none.
+func (p *pool) take(queue string) *slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.idle(queue)
+}
+
+// idle takes an idle slot for a task of a queue.
+func (p *pool) idle(queue string) *slot {
+	if len(p.free) == 0 {
+		return nil
+	}
+	s := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.queues[s] = queue
+	p.enter(s, executing)
+	return s
+}
+
+// keep lets a slot that has reported go on with a task, unless the pool is closed; with another one first if that was claimed before.
+func (p *pool) keep(s *slot, a *assignment) *assignment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	if first := p.shift(s); first != nil {
+		p.ahead = append(p.ahead, a)
+		return first
+	}
+	p.queues[s] = a.claimed.Bucket.QueueName()
+	p.enter(s, executing)
+	return a
+}
+
+// place gives a task to an idle slot, or keeps it, if it may, for the next one.
+func (p *pool) place(a *assignment, may bool) (s *slot, kept bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, false
+	}
+	if s = p.idle(a.claimed.Bucket.QueueName()); s != nil || !may {
+		return s, false
+	}
+	p.ahead = append(p.ahead, a)
+	return nil, true
+}
+
+// next lets a slot whose round has ended go on with a task claimed ahead, if there is one. The report of the round goes its own way.
+func (p *pool) next(s *slot) *assignment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.shift(s)
+	if a != nil {
+		p.apart++
+	}
+	return a
+}
+
+// rest makes a slot idle, unless there is a task claimed ahead that it may begin.
+func (p *pool) rest(s *slot, may bool) *assignment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if may {
+		if a := p.shift(s); a != nil {
+			return a
+		}
+	}
+	p.free = append(p.free, s)
+	p.enter(s, idle)
+	return nil
+}
+
+// shift takes the first of the tasks claimed ahead for a slot, which begins it.
+func (p *pool) shift(s *slot) *assignment {
+	if len(p.ahead) == 0 || p.closed {
+		return nil
+	}
+	a := p.ahead[0]
+	if a.clock.now() > a.claimed.Task.Current.Running.Add(p.wait) {
+		return nil
+	}
+	p.ahead = p.ahead[1:]
+	p.queues[s] = a.claimed.Bucket.QueueName()
+	p.enter(s, executing)
+	a.begin()
+	return a
+}
+
+// reported notes that a report which went its own way has come to its end.
+func (p *pool) reported() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.apart--
+	p.stir()
+}
+
+// supply is how many tasks there are ahead.
+func (p *pool) supply() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ahead)
+}
+
+// keeps reports whether a task is among them.
+func (p *pool) keeps(a *assignment) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.ahead, a)
+}
+
+// drop takes them all out.
+func (p *pool) drop() []*assignment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.ahead
+	p.ahead = nil
+	p.stir()
+	return all
+}
+
+// quiet reports whether nothing runs, and nothing is on its way.
+func (p *pool) quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.phases {
+		if at == executing || at == reporting {
+			return false
+		}
+	}
+	return p.apart+len(p.ahead) == 0
+}
+
+// close lets no slot go on if none executes anything, and reports that.
+func (p *pool) close() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.phases {
+		if at == executing {
+			return false
+		}
+	}
+	p.closed = true
+	return true
+}
+
+// set notes what a slot does from now on.
+func (p *pool) set(s *slot, to phase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to == idle {
+		p.free = append(p.free, s)
+	}
+	p.enter(s, to)
+}
+
+func (p *pool) enter(s *slot, to phase) {
+	p.phases[s] = to
+	p.stir()
+}
+
+// stir tells of a change.
+func (p *pool) stir() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// count is how many slots are in one of the phases.
+func (p *pool) count(phases ...phase) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, at := range p.phases {
+		if slices.Contains(phases, at) {
+			n++
+		}
+	}
+	return n
+}
+
+// byQueue counts the slots that have a task, by its queue.
+func (p *pool) byQueue() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := map[string]int{}
+	for s, at := range p.phases {
+		if at != idle && at != resting {
+			n[p.queues[s]]++
+		}
+	}
+	return n
+}
+
+// change is closed at the next change. Ask for it before looking at the pool.
+func (p *pool) change() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
+// await waits until a slot is idle and returns how many are; 0 if ctx ends.
+func (p *pool) await(ctx context.Context) int {
+	for {
+		change := p.change()
+		if n := p.count(idle); n > 0 {
+			return n
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
