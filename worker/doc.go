@@ -13,8 +13,9 @@
 //   - A round is reported at most once, under the claim id of its claim; if the
 //     server has taken the task back meanwhile, the report is refused and the
 //     worker drops the round.
-//   - The worker itself stops a round when its timeout (counted from the claim,
-//     fetch included) or the task's end_before is over.
+//   - The worker itself stops a round when its timeout (counted from the claim, or
+//     from its beginning if it was claimed ahead; fetch included) or the task's
+//     end_before is over.
 //   - The round of a cancelled task is stopped at once, and its output is kept;
 //     the task is never opened again.
 //   - No process of a program outlives its round or the worker, however that ends.

@@ -161,14 +161,16 @@ func redisCPU(tb testing.TB, sp *storetest.Space) (us float64) {
 // inside the scripts among them.
 func TestCostsOfALife(t *testing.T) {
 	t.Parallel()
-	for size, want := range map[int]struct{ scripts, commands float64 }{1: {3, 85.1}, 100: {0.03, 11.1}} {
+	for size, want := range map[int]struct{ scripts, commands, bytes float64 }{1: {3, 85.1, 3150}, 100: {0.03, 11.1, 540}} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			t.Parallel()
 			const n = 200
 			l := newWholeLife(t, storetest.On(t, redistest.Start(t)), size)
 			l.live(t, 2*size)
 			scripts, commands := l.commands(t)
+			bytes := l.received(t)
 			l.live(t, n)
+			bytes = (l.received(t) - bytes) / n
 			scriptsAfter, commandsAfter := l.commands(t)
 			// There is one claim more than reports, and one archiving more than grants. Each script reads the clock of tests.
 			scripts = (scriptsAfter - scripts - 2) / n
@@ -176,8 +178,23 @@ func TestCostsOfALife(t *testing.T) {
 			if scripts > want.scripts+0.001 || commands > want.commands {
 				t.Errorf("%.2f calls and %.1f commands a task, want at most %.2f and %.1f", scripts, commands, want.scripts, want.commands)
 			}
+			if bytes > want.bytes {
+				t.Errorf("%.0f bytes a task to Redis, want at most %.0f", bytes, want.bytes)
+			}
 		})
 	}
+}
+
+var netInput = regexp.MustCompile(`total_net_input_bytes:(\d+)`)
+
+// received is how many bytes Redis has received.
+func (l *wholeLife) received(t *testing.T) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(netInput.FindStringSubmatch(l.Raw.Info(t.Context(), "stats").Val())[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 var commandCalls = regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`)
