@@ -95,9 +95,6 @@ func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*tasks.TaskHe
 		tr.checkTask(found, opened[id])
 		tr.checkLog(found)
 	}
-	if r.Ahead == 0 && tr.duration >= enough {
-		r.violate(spared, "no task was claimed ahead")
-	}
 	if r.Losses == 0 && tr.duration >= enough {
 		r.violate(spared, "no task lost its worker: the run has shown nothing of leases")
 	}
