@@ -81,7 +81,7 @@ func (w *Worker) mayBegin() bool { return !w.rules.outdated.Load() && w.whyPause
 
 // place gives a task to an idle slot, or keeps it for the next one that is free. Where it can do neither, it hands the task back.
 func (w *Worker) place(a *assignment) {
-	may := w.mayBegin() && w.opts.mostAhead() > 0
+	may := w.opts.mostAhead() > 0 && w.mayBegin()
 	s, kept := w.pool.place(a, may)
 	switch {
 	case s != nil:
@@ -126,7 +126,7 @@ func (w *Worker) giveBack() {
 // goOn lets a slot begin what was claimed ahead, if there is something, while the report of its round goes its own way.
 func (s *slot) goOn(r *round, end *ending) (next *assignment) {
 	w := s.worker
-	if end.stuck != nil || end.unfit() || !w.mayBegin() {
+	if end.stuck != nil || end.unfit() || w.pool.supply() == 0 || !w.mayBegin() {
 		return nil
 	}
 	if next = w.pool.next(s); next == nil {

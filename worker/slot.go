@@ -81,7 +81,7 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	w.pool.set(s, resting)
 	s.restAfter(r, &end)
 	timing.Pause(w.rounds, w.opts.pauseAfter(success))
-	return w.pool.rest(s, w.mayBegin())
+	return w.pool.rest(s, w.pool.supply() > 0 && w.mayBegin())
 }
 
 // pauseAfter is how long a slot rests after a round.
