@@ -69,11 +69,16 @@ func (w *twins) holding(name string) []int64 {
 	return ids
 }
 
-func seenIDs(tasks []tasks.TaskHeader) []int64 {
+// seenIDs are the ids of what a worker held, sorted. The last claim comes first, and what is more than its two slots was not begun.
+func seenIDs(rt *rapid.T, held []tasks.TaskHeader) []int64 {
 	var ids []int64
-	for i := range tasks {
-		ids = append(ids, tasks[i].ID)
+	for i := range held {
+		ids = append(ids, held[i].ID)
+		if held[i].Unbegun != (i < len(held)-2) || i > 0 && held[i].Current.Running > held[i-1].Current.Running {
+			rt.Fatalf("held, in this order: %+v", held)
+		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 
@@ -104,8 +109,8 @@ func (w *twins) register(rt *rapid.T) {
 			rt.Fatalf("registered again as %+v, want incarnation %d", got, s.incarnation)
 		}
 	case len(held) > 0:
-		if !slices.Equal(seenIDs(got.Former), held) {
-			rt.Fatalf("former tasks %v, want %v", seenIDs(got.Former), held)
+		if ids := seenIDs(rt, got.Former); !slices.Equal(ids, held) {
+			rt.Fatalf("former tasks %v, want %v", ids, held)
 		}
 		s.state = task.WorkerLost
 		if !s.listed {
@@ -170,7 +175,7 @@ func (w *twins) lost(rt *rapid.T) {
 	}
 	found := map[string][]int64{}
 	for i := range got.Workers {
-		found[got.Workers[i].Name] = seenIDs(got.Workers[i].Tasks)
+		found[got.Workers[i].Name] = seenIDs(rt, got.Workers[i].Tasks)
 	}
 	next := statemachine.Never
 	for _, name := range someWorkers {
