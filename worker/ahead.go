@@ -13,7 +13,7 @@ const (
 	// paceRounds is of how many rounds the mean is taken, and shortRound what it must be below.
 	paceRounds = 100
 	shortRound = 10 * time.Millisecond
-	// A report waits for others, once its slot has gone on, about as long as a round takes, within these bounds.
+	// A report for which no slot waits is held back about as long as a round takes, within these bounds.
 	leastGather, mostGather = time.Millisecond, 4 * time.Millisecond
 )
 
@@ -37,14 +37,14 @@ func (p *pace) add(d time.Duration) {
 	p.n++
 }
 
-// forget makes that many rounds as make a mean come first.
+// forget starts over: nothing is claimed ahead until paceRounds more rounds have ended.
 func (p *pace) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.n, p.sum = 0, 0
 }
 
-// ahead is how many tasks are work for that time, at most most.
+// ahead returns how many tasks are that much work, at most most.
 func (p *pace) ahead(most int, work time.Duration) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *pace) ahead(most int, work time.Duration) int {
 	return min(most, int(work/max(mean, time.Microsecond)))
 }
 
-// gather is how long a report waits for others.
+// gather returns how long a report waits for others.
 func (p *pace) gather() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,12 +71,12 @@ func (o *options) mostAhead() int {
 	return o.Ahead
 }
 
-// further is how many tasks more to claim ahead now.
+// further returns how many more tasks to claim ahead now.
 func (w *Worker) further() int {
 	return max(0, w.pace.ahead(w.opts.mostAhead(), w.opts.aheadTime)-w.pool.supply())
 }
 
-// mayBegin reports whether what was claimed before may begin now.
+// mayBegin reports whether tasks claimed ahead may begin now.
 func (w *Worker) mayBegin() bool { return !w.rules.outdated.Load() && w.whyPaused().kind == "" }
 
 // place gives a task to an idle slot, or keeps it for the next one that is free. Where it can do neither, it hands the task back.
@@ -89,26 +89,23 @@ func (w *Worker) place(a *assignment) {
 	case kept:
 		w.watchOver(a)
 	default:
-		w.working.Go(func() { w.handBack(w.reports, a, errNoSlot) })
+		w.sendBack(a)
 	}
 }
 
-// keep gives a slot that has reported a task: this one, or the first that was claimed before it, so that the order in which
-// rounds begin is that of their claims.
-func (w *Worker) keep(s *slot, a *assignment, next map[*slot]*assignment) bool {
+// keep returns the task with which a slot that has reported goes on, nil if it may not: a, or one that was claimed before it, so
+// that rounds begin in the order of their claims.
+func (w *Worker) keep(s *slot, a *assignment) *assignment {
 	first := w.pool.keep(s, a)
-	if first != nil {
-		next[s] = first
-	}
 	if first != nil && first != a {
 		w.watchOver(a)
 	}
-	return first != nil
+	return first
 }
 
 func (w *Worker) watchOver(a *assignment) { time.AfterFunc(w.opts.aheadTime, func() { w.overdue(a) }) }
 
-// overdue hands back what was claimed ahead if a task is still there for which there was no slot in time.
+// overdue hands back all that was claimed ahead if a has not begun in time.
 func (w *Worker) overdue(a *assignment) {
 	if w.pool.keeps(a) {
 		w.pace.forget()
@@ -119,14 +116,22 @@ func (w *Worker) overdue(a *assignment) {
 // giveBack hands back what was claimed ahead and has not begun.
 func (w *Worker) giveBack() {
 	for _, a := range w.pool.drop() {
-		w.working.Go(func() { w.handBack(w.reports, a, errNoSlot) })
+		w.sendBack(a)
 	}
 }
 
-// goOn lets a slot begin what was claimed ahead, if there is something, while the report of its round goes its own way.
+// sendBack hands a task back that the pool has given up.
+func (w *Worker) sendBack(a *assignment) {
+	w.working.Go(func() {
+		defer w.pool.reported()
+		w.handBack(w.reports, a, errNoSlot)
+	})
+}
+
+// goOn gives a slot the next task claimed ahead, if there is one. The slot does not wait for the report of its round then.
 func (s *slot) goOn(r *round, end *ending) (next *assignment) {
 	w := s.worker
-	if end.stuck != nil || end.unfit() || w.pool.supply() == 0 || !w.mayBegin() {
+	if end.blocks() || w.pool.supply() == 0 || !w.mayBegin() {
 		return nil
 	}
 	if next = w.pool.next(s); next == nil {

@@ -337,3 +337,23 @@ func TestPoolKeepsOrder(t *testing.T) {
 		t.Error("a task begins too late")
 	}
 }
+
+// Nothing is quiet while a task is on its way back: a worker that registers anew would be told that it had lost it.
+func TestQuietOnceHandedBack(t *testing.T) {
+	t.Parallel()
+	p := newPool(nil, time.Hour)
+	a := newAssignment(&Claimed{}, newClock(0), 0)
+	p.place(a, true)
+	if p.quiet() {
+		t.Error("quiet with a task that was claimed ahead")
+	}
+	if p.drop(); p.quiet() {
+		t.Error("quiet with a task that goes back")
+	}
+	if p.reported(); !p.quiet() {
+		t.Error("not quiet once it is back")
+	}
+	if p.place(a, false); p.quiet() {
+		t.Error("quiet with a task that cannot wait")
+	}
+}

@@ -28,10 +28,10 @@ type pool struct {
 	queues map[*slot]string // of the task that the slot had last
 	free   []*slot
 	closed bool
-	// ahead are tasks for which no slot is free yet, the first claimed first; there are none while a slot is idle.
+	// ahead holds the tasks claimed ahead, the oldest claim first. It is empty while a slot is idle.
 	ahead []*assignment
 	wait  statemachine.Duration // how long one of them may wait for a slot
-	apart int                   // reports of rounds whose slots have gone on
+	apart int                   // reports for which no slot waits
 	// changed is closed at the next change; nil while nobody waits for one.
 	changed chan struct{}
 }
@@ -45,15 +45,8 @@ func newPool(slots []*slot, wait time.Duration) *pool {
 	return p
 }
 
-// take returns an idle slot for a task of a queue, nil if there is none.
+// take returns an idle slot for a task of a queue, or nil. The caller has the lock.
 func (p *pool) take(queue string) *slot {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.idle(queue)
-}
-
-// idle takes an idle slot for a task of a queue.
-func (p *pool) idle(queue string) *slot {
 	if len(p.free) == 0 {
 		return nil
 	}
@@ -64,7 +57,8 @@ func (p *pool) idle(queue string) *slot {
 	return s
 }
 
-// keep lets a slot that has reported go on with a task, unless the pool is closed; with another one first if that was claimed before.
+// keep returns what a slot that has reported goes on with: the task, or the oldest of those claimed before it, in which case the
+// task is kept. It returns nil if the pool is closed.
 func (p *pool) keep(s *slot, a *assignment) *assignment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,21 +74,27 @@ func (p *pool) keep(s *slot, a *assignment) *assignment {
 	return a
 }
 
-// place gives a task to an idle slot, or keeps it, if it may, for the next one.
+// place gives a task to an idle slot, or keeps it, if it may, for the next one. Where it does neither, the task is to be
+// handed back, and reported follows.
 func (p *pool) place(a *assignment, may bool) (s *slot, kept bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return nil, false
+	if !p.closed {
+		s = p.take(a.claimed.Bucket.QueueName())
 	}
-	if s = p.idle(a.claimed.Bucket.QueueName()); s != nil || !may {
+	switch {
+	case s != nil:
 		return s, false
+	case p.closed || !may:
+		p.apart++
+		return nil, false
 	}
 	p.ahead = append(p.ahead, a)
 	return nil, true
 }
 
-// next lets a slot whose round has ended go on with a task claimed ahead, if there is one. The report of the round goes its own way.
+// next gives a slot whose round has ended a task claimed ahead, if there is one. The slot does not wait for the report of the
+// round; reported follows.
 func (p *pool) next(s *slot) *assignment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *pool) rest(s *slot, may bool) *assignment {
 	return nil
 }
 
-// shift takes the first of the tasks claimed ahead for a slot, which begins it.
+// shift gives a slot the oldest of the tasks claimed ahead, which begins now. The caller has the lock.
 func (p *pool) shift(s *slot) *assignment {
 	if len(p.ahead) == 0 || p.closed {
 		return nil
@@ -135,7 +135,7 @@ func (p *pool) shift(s *slot) *assignment {
 	return a
 }
 
-// reported notes that a report which went its own way has come to its end.
+// reported notes that a report for which no slot waited has come to its end.
 func (p *pool) reported() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,12 +157,13 @@ func (p *pool) keeps(a *assignment) bool {
 	return slices.Contains(p.ahead, a)
 }
 
-// drop takes them all out.
+// drop takes them all out, to be handed back; reported follows for each.
 func (p *pool) drop() []*assignment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.ahead
 	p.ahead = nil
+	p.apart += len(all)
 	p.stir()
 	return all
 }

@@ -63,7 +63,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 // successor is the slot if it may have another task at once, else nil.
 func (r *round) successor(commit *Commit, end *ending, next *assignment) *slot {
 	success := commit.Event == statemachine.Report && !commit.Failed
-	if r.slot == nil || r.apart || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" ||
+	if r.slot == nil || r.apart || next != nil || end.blocks() || r.worker.shortage.now() != "" ||
 		r.worker.opts.pauseAfter(success) > 0 {
 		return nil
 	}
@@ -249,7 +249,7 @@ type reporter struct {
 	mu      sync.Mutex
 	waiting []*pendingReport
 	sending bool
-	linger  *time.Timer // while all that wait are patient
+	linger  *time.Timer // ends the wait of reports that are all patient
 }
 
 // pendingReport is a report on its way.
@@ -257,7 +257,7 @@ type pendingReport struct {
 	commit *Commit
 	slot   *slot     // that would like another task; nil for none
 	turn   chan bool // while others send: true to send what waits, false when this one was sent
-	// A patient one may wait a while for others: its slot has gone on. Since when it does.
+	// patient says that no slot waits for the report, which came at the moment since: it may wait for others.
 	patient bool
 	since   time.Time
 
@@ -286,7 +286,7 @@ func (o *reporter) send(ctx context.Context, l *pendingReport) {
 	o.sendNext()
 }
 
-// enter puts a report among those that wait. It reports whether that one is to be sent now, with all others.
+// enter adds a report to those that wait. It returns true if the caller is to send them now.
 func (o *reporter) enter(l *pendingReport) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -324,7 +324,7 @@ func (o *reporter) sendNext() {
 	o.next()
 }
 
-// next lets one of those that wait send if nobody does. Where all are patient, that is when the first has waited for long enough.
+// next lets one of those that wait send, if nobody does. If all are patient, it waits until the first has waited long enough.
 func (o *reporter) next() {
 	if o.sending || len(o.waiting) == 0 {
 		return
@@ -391,7 +391,7 @@ func (o *reporter) call(ctx context.Context, commits []Commit, free []*slot) ([]
 	return turn.Outcomes, o.assign(turn.Reply.Tasks, clock, incarnation, free), turn.Moved
 }
 
-// request is a claim for n slots, and for what is to be claimed ahead; nil if it is not the moment for one.
+// request returns a claim for n slots and of further tasks ahead, or nil if there can be none now.
 func (o *reporter) request(n int) *ClaimRequest {
 	w := o.worker
 	ahead := w.further()
@@ -408,9 +408,13 @@ func (o *reporter) assign(tasks []Claimed, clock redisClock, incarnation int64, 
 	next := make(map[*slot]*assignment, len(tasks))
 	for i := range tasks {
 		a := newAssignment(&tasks[i], clock, incarnation)
-		if i >= len(free) || !w.keep(free[i], a, next) {
-			w.place(a)
+		if i < len(free) {
+			if first := w.keep(free[i], a); first != nil {
+				next[free[i]] = first
+				continue
+			}
 		}
+		w.place(a)
 	}
 	return next
 }

@@ -49,7 +49,7 @@ type round struct {
 
 	results []task.Result // of the tasks that this one needs, once read
 
-	apart    bool        // its slot has gone on, and does not wait for the report
+	apart    bool        // no slot waits for its report
 	stopping atomic.Bool // it is cancelled, or overdue
 }
 

@@ -109,6 +109,9 @@ func (s *slot) restAfter(r *round, end *ending) {
 	}
 }
 
+// blocks reports whether the slot cannot go on at once.
+func (e *ending) blocks() bool { return e.stuck != nil || e.unfit() }
+
 // unfit reports whether the slot's host was not up to the task, so that it should not ask at once for another one.
 func (e *ending) unfit() bool {
 	return declined(e.why) != ""
