@@ -47,7 +47,7 @@ local function consider(name, beat)
     return
   end
   local found, stale = rounds(K.held(name),
-    {name = name, running = A.running, aside = K.setAside}, math.max(tonumber(A.tasks), (tonumber(doc[4] or '') or 0) + MAX_AHEAD))
+    {name = name, slots = doc[4], running = A.running, aside = K.setAside}, tonumber(A.tasks))
   judge(name, doc, found, stale)
   gone[#gone + 1] = {name, doc[1] or '0', beat, '', found, doc[4] or ''}
 end

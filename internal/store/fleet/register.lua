@@ -27,8 +27,8 @@ if holds and incarnation ~= tonumber(A.replaces) and not (former_epoch and doc[3
   return {'taken', stamp, beat, string.format('%.14g', allowance(lease, doc[5])), redis.call('HGETALL', K.workerDoc)}
 end
 
-local former, stale = rounds(K.held, {name = A.name, running = A.running, aside = K.setAside},
-  math.max(tonumber(A.most), (tonumber(doc[7] or '') or 0) + MAX_AHEAD))
+local former, stale = rounds(K.held, {name = A.name, slots = doc[7], running = A.running, aside = K.setAside},
+  tonumber(A.most))
 local wrong = wrongtype('hash', {K.meta}) or wrongtype('set', {K.worker, K.buckets, K.nodes, K.stop}) or wrongtype('string', {K.workerIDs}) or wrongtype('list', {K.halt})
 if wrong then return wrong end
 forget(K.held, stale)

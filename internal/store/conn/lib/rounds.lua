@@ -1,10 +1,11 @@
 -- rounds(held, r, limit) reads which rounds a worker's sessions run: at most
--- limit tasks as {id, light fields...}, in the order of the ids, and the ids in
+-- limit tasks, but all that the worker can hold, as {id, light fields...}, in the order of the ids, and the ids in
 -- the set that are no round of this worker any more, because a foreign client
 -- has moved the task or it is a dead letter. It writes nothing. r holds name (of the worker),
--- running (name of the state) and aside (key).
+-- slots (as it has registered), running (name of the state) and aside (key).
 local function rounds(held, r, limit)
   local ids, found, stale = redis.call('SMEMBERS', held), {}, {}
+  limit = math.max(limit, (tonumber(r.slots or '') or 0) + MAX_AHEAD)
   table.sort(ids, function(a, b) return (tonumber(a) or 0) < (tonumber(b) or 0) end)
   for _, id in ipairs(ids) do
     if #found == limit then break end
