@@ -110,7 +110,7 @@ var table = []Transition{
 		Why: "the worker is gone"},
 	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: roundVoid, To: Open,
 		Count: Releases, NextRound: true,
-		Why: "Redis has lost changes since the claim, or the worker claimed ahead and had not begun; this costs the task nothing"},
+		Why: "Redis has lost changes since the claim, or the worker had claimed ahead and not begun; this costs the task nothing"},
 	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: oneMoreLoss, To: Open,
 		Count: Losses, NextRound: true,
 		Why: "max_losses allows another round"},

@@ -162,7 +162,7 @@ func seconds(text string) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// Begun reports whether a worker has begun the round.
+// Begun reports whether a worker has claimed the round.
 func (r *Round) Begun() bool { return !r.Stamps[string(statemachine.Running)].IsZero() }
 
 // OutputSHA256 is the hash, in hex, of all that was written to stdout; empty if

@@ -64,7 +64,7 @@ func (c *claimer) claim(ctx context.Context, incarnation int64, free int, woken 
 // begin returns a claim that travels with other calls, nil if that is not possible now: another claim is in flight or
 // unanswered, or the rules must be read first. Its answer goes to end.
 //
-// Of most tasks, ahead are claimed ahead.
+// It asks for most tasks, ahead of them ahead of free slots.
 func (c *claimer) begin(incarnation int64, most, ahead int) *ClaimRequest {
 	if !c.mu.TryLock() {
 		return nil

@@ -29,7 +29,7 @@ var (
 	// ErrDraining means that the worker stops, and has waited for the handler as long
 	// as its DrainTimeout says. The task is handed back.
 	ErrDraining = errors.New("the worker stops")
-	// errNoSlot is why a task goes back that was claimed before there was a slot for it.
+	// errNoSlot is the reason for handing back a task for which no slot was free.
 	errNoSlot = errors.New("no slot was free for it in time")
 )
 

@@ -285,7 +285,7 @@ func (s *silent) WaitAndClaim(_ context.Context, _ WaitFor, _ time.Duration, req
 	return <-s.answer
 }
 
-// Where Redis is gone for good, a worker that stops gives up on all it has to say in the time that is left for reports.
+// A worker that stops while Redis is gone gives up once the time for reports is over.
 func TestStopWithoutRedis(t *testing.T) {
 	t.Parallel()
 	s := siteOn(t, storetest.On(t, redistest.Start(t)))

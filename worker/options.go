@@ -61,7 +61,7 @@ type Options struct {
 type Settings struct {
 	// Slots is how many tasks run at a time. Default: the number of cores.
 	Slots int
-	// Ahead is up to how many tasks are claimed before a slot is free for them, while programs take less than 10 ms on average.
+	// Ahead is how many tasks may be claimed before a slot is free for them, while programs take less than 10 ms on average.
 	// Default 4, at most 4; none if negative.
 	Ahead int
 	// Node names the host in records. Default: the host's name.
@@ -176,7 +176,7 @@ type options struct {
 	container *shim.Container
 	// environ is the environment of this process as NAME=value.
 	environ []string
-	// aheadTime is how much work is claimed ahead, and how long such a task waits for a slot before it is handed back.
+	// aheadTime bounds the work that is claimed ahead, and how long such a task waits for a slot before it is handed back.
 	aheadTime time.Duration
 	// stopTimeout bounds, once nothing runs any more, the attempts to tell the site so.
 	stopTimeout time.Duration

@@ -22,7 +22,7 @@ const second = time.Second
 // done meanwhile, so that there is work all the time and little in the end.
 const perSecond = 4
 
-// briefPerSecond are short, for the worker that has no others.
+// briefPerSecond is how many brief tasks are opened in a second.
 const briefPerSecond = 25
 
 // opener opens tasks until it is stopped.

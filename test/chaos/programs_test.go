@@ -91,7 +91,7 @@ var kinds = []kind{
 	{"mount", "3", often, inf, statemachine.Succeeded},
 }
 
-// brief are the tasks of a worker of their own, which has so many of them that it claims ahead.
+// brief tasks run on one worker only, and there are enough of them for it to claim ahead.
 var brief = kind{"brief", "3", often, inf, statemachine.Succeeded}
 
 func (k kind) spec() task.Definition {

@@ -149,7 +149,7 @@ func workerSection(w *Worker) section {
 		name: "worker", doc: "Read by tdf-worker.",
 		keys: slices.Concat([]key{
 			{"slots", "0", integer(&w.Slots, 0, 1024), "How many tasks run at a time; 0 for the number of cores."},
-			{"ahead", "4", integer(&w.Ahead, 0, MaxAhead), "Up to how many tasks are claimed before a slot is free for them, so that reports and claims go to Redis together. Only while the last 100 programs took less than 10 ms on average, at most 20 ms of work, without handlers, and never tasks of plans, tasks that need resources, or what a limit of its queue or of the node counts. What does not begin within 20 ms is handed back at no charge. 0 for none."},
+			{"ahead", "4", integer(&w.Ahead, 0, MaxAhead), "How many tasks the worker may claim before it has a free slot for them, so that claims and reports share a trip to Redis. It does so only if it has no handlers and its last 100 programs took less than 10 ms on average, and never for more than 20 ms of work. Tasks of plans, tasks that need resources, and tasks that count against a limit are not claimed ahead. A task that has not begun after 20 ms is handed back at no charge. 0 turns this off."},
 			{"node", "", text(&w.Node, optional(task.CheckNode)), "Name of the host in records and in the registry; empty for its host name."},
 			{"task_output_filename", "", text(&w.OutputFile, checkFilename), "File that receives all of a program's stdout; empty for none. `$worker`, `$taskId`, `$round` and `$program` are replaced."},
 			{"task_error_filename", "", text(&w.ErrorFile, checkFilename), "The same for stderr."},

@@ -35,8 +35,8 @@ type ClaimRequest struct {
 	// Rules is the version of the rules that Candidates were made from; 0: whatever
 	// they are.
 	Rules int64
-	// Max is the most tasks to claim, at least 1. Ahead is how many of them are not for slots that
-	// are free: they have no plan and need no resources, and no limit of their queue or of the node counts them.
+	// Max is the most tasks to claim, at least 1. Ahead is how many of them are claimed ahead of free
+	// slots: these come last, belong to no plan, need no resources, and count against no limit.
 	Max, Ahead int
 	// Incarnation is that of the worker's session; 0 claims without a lease, so
 	// that only timeout and end_before bring the tasks back.

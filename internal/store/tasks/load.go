@@ -29,7 +29,7 @@ type TaskHeader struct {
 	// FromLostEpoch says, in [Registered], that the round was claimed in an epoch that is over
 	// (see [conn.Conn.FromLostEpoch]).
 	FromLostEpoch bool
-	// Unbegun says of a round of a lost worker that this one had not begun it (see [MarkUnbegun]).
+	// Unbegun says that the lost worker of the round had not begun it (see [MarkUnbegun]).
 	Unbegun bool
 	// Fields are all hash fields as they stand in Redis, where the task was read whole
 	// ([task.Decode] makes a task of them); else nil.
@@ -351,9 +351,9 @@ func (t *TaskHeader) Runs() string {
 	}
 }
 
-// MarkUnbegun notes which rounds of a lost worker it cannot have begun, and puts them first, so that what is left of them by who is
-// interrupted is judged as all were. A worker begins its rounds in the order in which it has claimed them, and no more at a time
-// than it has slots; 0 slots are not known.
+// MarkUnbegun sorts the rounds of a lost worker, the last claim first, and marks those that it cannot have begun: a worker begins
+// its rounds in the order of its claims, at most as many at a time as it has slots. If they are taken back in this order, those that
+// an interruption leaves are marked as they were before. With 0 slots, which means that they are not known, none is marked.
 func MarkUnbegun(held []TaskHeader, slots int) {
 	slices.SortFunc(held, func(a, b TaskHeader) int {
 		return cmp.Or(-cmp.Compare(a.Current.Running, b.Current.Running), -cmp.Compare(claimNumber(&a), claimNumber(&b)))

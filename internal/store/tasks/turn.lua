@@ -7,7 +7,7 @@
 -- KEYS meta, due, wakeServer, buckets, open, running, lastClaim, workerDoc, lease, held, node, busyNode, used, full, wakeNode;
 --   then those of the kinds and of the moves; then for each queue: busyQueue, busyBoth, wakeQueue; then for each bucket: ready, wake
 -- ARGV moves (their number), kinds (their number), worker, request, most (tasks to claim), ahead (how many of
---   these, the last, only where no limit, no resource and no plan has to do with them), writer (the worker as in logs),
+--   these, the last ones, must belong to no plan, need no resources and count against no limit), writer (the worker as in logs),
 --   incarnation (of its session, '' for none), node, rules (their version, '' for any), buckets (version of their list),
 --   maxthreads (most rounds on the node, '' for no limit), resources (of the node: gpu=4,mem=65536),
 --   first (which of the queues with due tasks has the first turn, from 0), till (from when on nothing is claimed, '' for never),

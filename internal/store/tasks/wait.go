@@ -114,7 +114,7 @@ func (s *Tasks) waitOnce(ctx context.Context, lists []string, d time.Duration, r
 }
 
 // interruptAfter ends the wait of a worker when ctx is done, and calls off the claim behind it: a command that waits in
-// Redis does not end with its context. The function returned, for when the wait is over, ends that.
+// Redis does not end with its context. The caller calls stop once the wait is over.
 func (s *Tasks) interruptAfter(ctx context.Context, req *ClaimRequest) (stop func()) {
 	done := make(chan struct{})
 	worker, request := req.Worker, req.Request
