@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-out=$(go test -race -short -run '^$' -bench . -benchtime 1x -timeout 10m ./internal/store ./server ./manager ./internal/sandbox/shim 2>&1) || {
+out=$(go test -race -short -run '^$' -bench . -benchtime 1x -timeout 10m ./internal/store ./server ./manager ./worker ./internal/sandbox/shim 2>&1) || {
 	printf '%s\n' "$out" >&2
 	die "a benchmark fails"
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// claimAhead is a worker of two slots that has claimed ids, the first two of each claim for its slots, and says nothing then.
+// claimAhead makes a worker of two slots claim three tasks at a time, two of them ahead, and fall silent.
 func claimAhead(t *testing.T, sp *storetest.Space, claims int) {
 	t.Helper()
 	if err := sp.Store.PublishLease(t.Context(), timing.FromStd(lease)); err != nil {
@@ -36,9 +36,12 @@ func claimAhead(t *testing.T, sp *storetest.Space, claims int) {
 	}
 }
 
-// charged checks that a lost worker's first two tasks paid for that, and none of the others, which it had claimed ahead.
-func charged(t *testing.T, sp *storetest.Space, ids []int64, counter statemachine.Counter) {
+// charged lets the server find the worker lost, and checks that its first two tasks paid for that, and none of the others.
+func charged(t *testing.T, sp *storetest.Space, s *Server, ids []int64, counter statemachine.Counter) {
 	t.Helper()
+	sp.SetClock(t, at(20))
+	steadied(t, s)
+	pass(t, s)
 	for i, id := range ids {
 		want := map[string]string{"round": "1", "state": "open", "losses": "", "timeouts": "0", "releases": ""}
 		if i >= 2 {
@@ -59,10 +62,7 @@ func TestLossOfTasksClaimedAhead(t *testing.T) {
 			s, _ := newServer(t, sp, leased, func(o *options) { o.BatchSize, o.RepairBatch = size, size })
 			ids := openMany(t, sp, 6)
 			claimAhead(t, sp, 2)
-			sp.SetClock(t, at(20))
-			steadied(t, s)
-			pass(t, s)
-			charged(t, sp, ids, statemachine.Losses)
+			charged(t, sp, s, ids, statemachine.Losses)
 		})
 	}
 }
@@ -83,9 +83,7 @@ func TestInterruptedLossOfTasksClaimedAhead(t *testing.T) {
 	if _, _, err := s.apply(t.Context(), commits[:3]); err != nil {
 		t.Fatal(err)
 	}
-	steadied(t, s)
-	pass(t, s)
-	charged(t, sp, ids, statemachine.Losses)
+	charged(t, sp, s, ids, statemachine.Losses)
 }
 
 // A task that has not begun has not timed out either.
@@ -95,8 +93,5 @@ func TestOverdueAhead(t *testing.T) {
 	s, _ := newServer(t, sp, leased)
 	ids := openMany(t, sp, 3, func(d *task.Definition) { storetest.Set(d, "timeout", "1", "max_timeouts", "1") })
 	claimAhead(t, sp, 1)
-	sp.SetClock(t, at(20))
-	steadied(t, s)
-	pass(t, s)
-	charged(t, sp, ids, statemachine.Timeouts)
+	charged(t, sp, s, ids, statemachine.Timeouts)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -355,5 +356,24 @@ func TestQuietOnceHandedBack(t *testing.T) {
 	}
 	if p.place(a, false); p.quiet() {
 		t.Error("quiet with a task that cannot wait")
+	}
+}
+
+// BenchmarkPrograms says how many calls to Redis a short program takes, heartbeats included, in two slots.
+func BenchmarkPrograms(b *testing.B) {
+	for _, ahead := range []int{0, config.MaxAhead} {
+		b.Run(fmt.Sprintf("ahead=%d", ahead), func(b *testing.B) {
+			s := siteOn(b, storetest.On(b, redistest.Start(b)))
+			c := newCounted(b, s)
+			var last int64
+			for part := range slices.Chunk(slices.Repeat([]task.Definition{storetest.Spec(s.script(b, "p", "exit 0"))}, b.N), tasks.MaxOpen) {
+				last = s.Open(b, part...)[len(part)-1]
+			}
+			b.ResetTimer()
+			w := s.startOn(b, c.Store, func(o *options) { o.Slots, o.Ahead, o.Backend = 2, ahead, c })
+			w.hurry()
+			s.await(b, last, sm.Executed)
+			b.ReportMetric(float64(c.waits.sent.Load()+c.others.sent.Load())/float64(b.N), "calls/op")
+		})
 	}
 }

@@ -40,12 +40,12 @@ type site struct {
 	sources, programs string
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	return siteOn(t, storetest.New(t))
 }
 
-func siteOn(t *testing.T, sp *storetest.Space) *site {
+func siteOn(t testing.TB, sp *storetest.Space) *site {
 	t.Helper()
 	return &site{Space: sp, sources: t.TempDir(), programs: t.TempDir()}
 }
@@ -57,7 +57,7 @@ func within(t *testing.T, what string, from, to statemachine.Time, most time.Dur
 }
 
 // script writes a program and returns a change of a task that makes it run it.
-func (s *site) script(t *testing.T, name, text string) func(*task.Definition) {
+func (s *site) script(t testing.TB, name, text string) func(*task.Definition) {
 	t.Helper()
 	dir := filepath.Join(s.sources, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -139,7 +139,7 @@ func (s *site) start(t *testing.T, change ...func(*options)) *running {
 	return s.startOn(t, s.Dial(t), change...)
 }
 
-func (s *site) startOn(t *testing.T, st *store.Store, change ...func(*options)) *running {
+func (s *site) startOn(t testing.TB, st *store.Store, change ...func(*options)) *running {
 	t.Helper()
 	l := &logs{}
 	o := s.options(t, st)
@@ -185,7 +185,7 @@ func (r *running) stop(t *testing.T) {
 
 // await waits until the task is in one of the states, and reads it. Executed is also what went on from there
 // because its worker has settled it.
-func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *tasks.TaskHeader {
+func (s *site) await(t testing.TB, id int64, states ...statemachine.State) *tasks.TaskHeader {
 	t.Helper()
 	var task *tasks.TaskHeader
 	wait.Eventually(t, patience, func() bool {

@@ -48,7 +48,7 @@ type counted struct {
 	waits, others *trips
 }
 
-func newCounted(t *testing.T, s *site) *counted {
+func newCounted(t testing.TB, s *site) *counted {
 	t.Helper()
 	c := &counted{s.Dial(t), &trips{}, &trips{}}
 	c.Patient.AddHook(c.waits)

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// ahead asks for one task, and for three ahead, of a queue and of a bucket that needs a resource where that is named.
+// ahead is a request for one task and three ahead.
 func ahead(change func(*tasks.ClaimRequest)) tasks.ClaimRequest {
 	req := tasks.ClaimRequest{
 		Worker: "w", Node: "n", Request: conn.NewToken(), Max: 4, Ahead: 3,
@@ -27,7 +27,6 @@ func ahead(change func(*tasks.ClaimRequest)) tasks.ClaimRequest {
 // What is claimed ahead is counted by no limit, needs no resource and has no plan.
 func TestClaimAhead(t *testing.T) {
 	t.Parallel()
-	free := task.Unlimited
 	for name, c := range map[string]struct {
 		change func(*tasks.ClaimRequest)
 		bucket task.Bucket
@@ -38,7 +37,7 @@ func TestClaimAhead(t *testing.T) {
 		"of a queue":      {func(r *tasks.ClaimRequest) { r.Candidates[0].Queue.Threads = task.AtMost(9) }, task.Bucket{}, 1},
 		"of it on a node": {func(r *tasks.ClaimRequest) { r.Candidates[0].Queue.MaxThreads = task.AtMost(9) }, task.Bucket{}, 1},
 		"of the node":     {func(r *tasks.ClaimRequest) { r.MaxThreads = task.AtMost(9) }, task.Bucket{}, 1},
-		"resources": {func(r *tasks.ClaimRequest) { r.MaxThreads, r.Resources = free, task.Resources{"gpu": 9} },
+		"resources": {func(r *tasks.ClaimRequest) { r.Resources = task.Resources{"gpu": 9} },
 			task.Bucket{Resources: "gpu=1"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -310,7 +310,7 @@ func (sp *Space) Register(tb testing.TB, name string) fleet.Session {
 	return r.Session
 }
 
-// ClaimUnder claims up to n tasks of the default bucket under a session.
+// ClaimUnder claims up to n tasks of the default bucket under a session, all but one of them ahead.
 func (sp *Space) ClaimUnder(tb testing.TB, w fleet.Session, n int) []tasks.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), tasks.ClaimRequest{
