@@ -210,9 +210,11 @@ func (w Watched) args() []any {
 }
 
 // Lost reads the workers whose lease is over with their tasks, at most limit of
-// each, or as many as it can hold if that is more, in the order of [tasks.MarkUnbegun], and fences them: they can neither renew nor claim any more. One that
-// holds nothing is taken off the list. Repeat until no worker is left, but for
-// those with an Err or with tasks that cannot be moved, which come again.
+// each, or as many as it can hold if that is more, in the order of
+// [tasks.MarkUnbegun], and fences them: they can neither renew nor claim any
+// more. One that holds nothing is taken off the list. Repeat until no worker is
+// left, but for those with an Err or with tasks that cannot be moved, which
+// come again.
 func (s *Fleet) Lost(ctx context.Context, limit int, watched Watched) (Lost, error) {
 	r, err := s.RunList(ctx, "lost", conn.Subject{},
 		append([]any{DefaultLease, maxLost, limit, string(statemachine.Running), string(task.WorkerLost)}, watched.args()...)...)
