@@ -308,8 +308,15 @@ func TestAheadWhileRedisIsAway(t *testing.T) {
 	for id := int64(3); id <= 7; id++ {
 		s.await(t, id, sm.Executed)
 	}
-	if got := awaitFile(t, ledger); got != "4.0\n5.0\n6.0\n7.0\n" {
-		t.Errorf("ran %q", got)
+	// Back on the line the worker looks for new rules, and hands back what has not begun by then.
+	ran := strings.Fields(awaitFile(t, ledger))
+	slices.Sort(ran)
+	want := make([]string, 0, len(ran))
+	for id := int64(4); id <= 7; id++ {
+		want = append(want, fmt.Sprintf("%d.%d", id, s.Task(t, id).Round))
+	}
+	if !slices.Equal(ran, want) {
+		t.Errorf("ran %q, want %q", ran, want)
 	}
 }
 
