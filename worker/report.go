@@ -241,15 +241,16 @@ func (w *Worker) move(ctx context.Context, commit *Commit) (Outcome, error) {
 	return turn.Outcomes[0], nil
 }
 
-// reporter sends the reports of all slots, those that come while a call is under way together after it. Where no slot is
-// idle, which would be the dispatcher's business, it claims in the same breath for those that their report makes free.
+// reporter sends the reports of all slots, those that come while a call is under way together after it. It claims in the same
+// breath for those that their report makes free, and for idle ones if the dispatcher has left them to it.
 type reporter struct {
 	worker *Worker
 
 	mu      sync.Mutex
 	waiting []*pendingReport
 	sending bool
-	linger  *time.Timer // ends the wait of reports that are all patient
+	linger  *time.Timer   // ends the wait of reports that are all patient
+	rest    chan struct{} // closed when nothing is sent any more; nil while nobody waits for that
 }
 
 // pendingReport is a report on its way.
@@ -322,6 +323,27 @@ func (o *reporter) sendNext() {
 	defer o.mu.Unlock()
 	o.sending = false
 	o.next()
+	if !o.sending && o.rest != nil {
+		close(o.rest)
+		o.rest = nil
+	}
+}
+
+// resting is nil if nothing is sent, else closed when that is so again. Until then reports claim for idle slots too.
+func (o *reporter) resting() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sending && o.rest == nil {
+		o.rest = make(chan struct{})
+	}
+	return o.rest
+}
+
+// awaited reports whether somebody waits until nothing is sent any more.
+func (o *reporter) awaited() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.rest != nil
 }
 
 // next lets one of those that wait send, if nobody does. If all are patient, it waits until the first has waited long enough.
@@ -391,13 +413,14 @@ func (o *reporter) call(ctx context.Context, commits []Commit, free []*slot) ([]
 	return turn.Outcomes, o.assign(turn.Reply.Tasks, clock, incarnation, free), turn.Moved
 }
 
-// request returns a claim for n slots and of further tasks ahead, or nil if there can be none now.
+// request returns a claim for n slots and those that are idle, and of further tasks ahead, or nil if there can be none now.
 func (o *reporter) request(n int) *ClaimRequest {
 	w := o.worker
-	ahead := w.further()
-	if n+ahead == 0 || w.pool.count(idle) > 0 || w.whyPaused().kind != "" {
+	free, ahead := w.pool.count(idle), w.further()
+	if n+free+ahead == 0 || free > 0 && !o.awaited() || w.whyPaused().kind != "" {
 		return nil
 	}
+	n += free
 	session, _, _ := w.lease.now()
 	return w.claims.begin(session.Incarnation, n+ahead, ahead)
 }

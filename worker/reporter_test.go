@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -299,4 +300,41 @@ func TestClaimAlong(t *testing.T) {
 	if c.inDoubt() || c.begin(0, 1, 0) == nil {
 		t.Error("no claim after the doubt")
 	}
+}
+
+// While reports are sent the dispatcher leaves the idle slots to them: the next call claims for those too. Else it would go on
+// claiming beside them, for the slots that they make idle because it claims.
+func TestReportsClaimForIdleSlots(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.idleWorker(t, s.Store, 3)
+	w.rounds = t.Context()
+	w.lease.begin(s.Register(t, "w"), shim.Now())
+	defer w.lease.stop()
+	if _, err := w.rules.current(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := w.reporter
+	if w.leaveToReports(t.Context()) {
+		t.Error("waits for reports that nobody sends")
+	}
+	o.enter(&pendingReport{commit: &tasks.Commit{}})
+	o.take()
+	if request := o.request(1); request != nil {
+		t.Errorf("claims %d beside the dispatcher", request.Max)
+	}
+	left := make(chan bool, 1)
+	go func() { left <- w.leaveToReports(t.Context()) }()
+	wait.Eventually(t, patience, o.awaited, "the dispatcher does not wait")
+	if request := o.request(1); request == nil || request.Max != 4 {
+		t.Errorf("asks for %+v, want one for the slot that has reported and three for idle ones", request)
+	}
+	o.sendNext()
+	if !wait.Receive(t, patience, left, "the dispatcher waits for ever") {
+		t.Error("the dispatcher claims although reports were sent")
+	}
+	o.enter(&pendingReport{commit: &tasks.Commit{}})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.leaveToReports(ended)
 }
