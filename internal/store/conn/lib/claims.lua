@@ -209,13 +209,14 @@ local function hold(c)
       v[#v + 1], v[#v + 2] = round .. 'resources', t[4]
     end
     redis.call('HSET', K.task(id), unpack(v))
-    begun[2 * i - 1], begun[2 * i] = c.stamp, id
     counted[q] = counted[q] or {}
     counted[q][#counted[q] + 1] = id
     local due = deadline(c, t)
     if due then ends[#ends + 1], ends[#ends + 2] = due, id end
     happened(id, t[6], 'open', 'running', 'claim', 'worker', A.worker)
   end
+  -- A short set is a list, which Redis reads from its head to find the place of a new member: the last one first, none is read twice.
+  for i = #ids, 1, -1 do begun[#begun + 1], begun[#begun + 2] = c.stamp, ids[i] end
   redis.call('ZADD', K.running, unpack(begun))
   if #ends > 0 then redis.call('ZADD', K.due, unpack(ends)) end
   for q, some in pairs(counted) do
