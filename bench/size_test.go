@@ -3,7 +3,34 @@ package main
 import (
 	"bytes"
 	"testing"
+
+	"github.com/tdf-go/tdf/bench/site"
 )
+
+// A task of the usual length takes at most 740 bytes of Redis while it waits, with the shipped redis.conf.
+func TestBytesOfAWaitingTask(t *testing.T) {
+	t.Parallel()
+	// The first ones fill the stream of events, and no table is about to grow after the last one.
+	tasks := []int{12_000, 20_000}
+	var used [2]site.Usage
+	err := site.With(t.Context(), func(s *site.Site) (err error) {
+		for i, n := range tasks {
+			if err := s.Open(t.Context(), n, longSpec()); err != nil {
+				return err
+			}
+			if used[i], err = s.Redis.Usage(t.Context()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, shippedConf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := (used[1].Memory - used[0].Memory) / float64(tasks[1]); bytes > 740 {
+		t.Errorf("%.0f bytes", bytes)
+	}
+}
 
 // A tiny run does all that a large one does; its figures say nothing.
 func TestLongSize(t *testing.T) {
