@@ -1,8 +1,6 @@
--- epoch opens a new epoch if Redis is behind a client's history or has refused a client: claims and registrations before it
--- are void, and ids continue beyond all that may have been given out. Otherwise it confirms the life of Redis, unless that is
--- done: ids continue beyond those that may have been given out since a client last looked. It is the only script that does
--- not compare the history itself.
---
+-- epoch opens a new epoch if Redis is behind a client's history or has refused a client: claims and registrations before it are void, and
+-- ids continue beyond all that may have been given out. Otherwise it confirms the life of Redis, unless that is done: ids continue beyond
+-- those that may have been given out since a client last looked. It is the only script that does not compare the history itself.
 -- KEYS meta, taskID, lease, epochs, handling
 -- ARGV epoch, seq, id (that the caller has seen), gap (how many ids are left out), life (the caller has seen), confirms ('1' if it may)
 -- Returns {0, epoch, seq} if Redis is behind nobody, and nothing changes; else {1, epoch, seq, how many changes are gone
@@ -10,21 +8,21 @@
 local m = redis.call('HMGET', K.meta, 'epoch', 'seq', 'witness', 'adopted', 'lives', 'unconfirmed', 'clock')
 wall.mark = m[7]
 local epoch, seq = tonumber(m[1] or '') or 1, tonumber(m[2] or '') or 0
-local seen = {e = tonumber(A.epoch), s = tonumber(A.seq), id = tonumber(A.id)}
+local e, s, id = tonumber(A.epoch), tonumber(A.seq), tonumber(A.id) -- the most that anybody has seen
 local we, ws, wid, gone = string.match(m[3] or '', '^(%d+) (%d+) (%d+) (%d+)$')
 local missed = we and tonumber(we) >= epoch -- who was refused knows, also if as much has been counted since
 local function text(n) return string.format('%d', n) end
 if we then
-  if tonumber(we) > seen.e or tonumber(we) == seen.e and tonumber(ws) > seen.s then seen.e, seen.s = tonumber(we), tonumber(ws) end
-  seen.id = math.max(seen.id, tonumber(wid))
+  if tonumber(we) > e or tonumber(we) == e and tonumber(ws) > s then e, s = tonumber(we), tonumber(ws) end
+  id = math.max(id, tonumber(wid))
 end
-local behind = missed or seen.e > epoch or seen.e == epoch and seen.s > seq
+local behind = missed or e > epoch or e == epoch and s > seq
 if not behind then
   if we then redis.call('HDEL', K.meta, 'witness') end
   if not m[6] or A.confirms ~= '1' then
     local record = redis.call('HGET', K.epochs, text(epoch)) or ''
-    local e, s, lost, from, to = string.match(record, '^%S+ (%d+) (%d+) (%d+) (%d+) (%d+)')
-    if e == A.epoch and s == A.seq then return {1, epoch, seq, tonumber(lost), tonumber(from), tonumber(to)} end
+    local was, at, lost, from, to = string.match(record, '^%S+ (%d+) (%d+) (%d+) (%d+) (%d+)')
+    if was == A.epoch and at == A.seq then return {1, epoch, seq, tonumber(lost), tonumber(from), tonumber(to)} end
     return {0, epoch, seq}
   end
 end
@@ -33,9 +31,9 @@ local wrong = wrongtype('string', {K.taskID}) or wrongtype('zset', {K.lease}) or
 if wrong then return wrong end
 local stamp = now()
 local from = tonumber(redis.call('GET', K.taskID) or '') or 0
-local lost = behind and math.max(tonumber(gone or '') or 0, seen.s - seq, 1) or 0 -- one, the opening of the epoch, if no other is known
+local lost = behind and math.max(tonumber(gone or '') or 0, s - seq, 1) or 0 -- one, the opening of the epoch, if no other is known
 -- Each task that was opened is a change, so no more ids than changes are gone.
-local to = math.max(math.max(from, seen.id) + tonumber(A.gap), from + lost)
+local to = math.max(math.max(from, id) + tonumber(A.gap), from + lost)
 -- Ids that were given out in this life, before anybody said that it is sound, may have been given out before.
 local name, number, start = string.match(m[5] or '', '(%w+)%.(%d+):(%d+)$')
 local born = tonumber(m[6] or '')
@@ -50,10 +48,10 @@ if not behind then
   redis.call('HSET', K.meta, 'seq', text(seq + 1), 'clock', noted(true))
   return {2, epoch, seq + 1, 0, from, to}
 end
-redis.call('HSET', K.epochs, text(seen.e + 1), record)
+redis.call('HSET', K.epochs, text(e + 1), record)
 -- Every session is over, but what it runs may run on until it hears of that: a lease from now at the longest.
-for _, name in ipairs(redis.call('ZRANGE', K.lease, 0, -1)) do redis.call('ZADD', K.lease, stamp, name) end
-redis.call('HSET', K.meta, 'epoch', text(seen.e + 1), 'seq', text(math.max(seq, seen.s)), 'clock', noted(true))
+for _, worker in ipairs(redis.call('ZRANGE', K.lease, 0, -1)) do redis.call('ZADD', K.lease, stamp, worker) end
+redis.call('HSET', K.meta, 'epoch', text(e + 1), 'seq', text(math.max(seq, s)), 'clock', noted(true))
 redis.call('DEL', K.handling) -- so managers must ask anew for what they handle
 redis.call('PUBLISH', K.rules, '1')
-return {1, seen.e + 1, math.max(seq, seen.s), lost, from, to}
+return {1, e + 1, math.max(seq, s), lost, from, to}

@@ -35,7 +35,7 @@ const (
 	LibLog       = "log"
 	LibLight     = "light"
 	LibWake      = "wake"
-	LibSlots     = "slots" // after wake
+	LibPages     = "pages"
 	LibPlans     = "plans"
 	LibRetention = "retention" // what keeps archived tasks
 )

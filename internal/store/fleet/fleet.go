@@ -13,19 +13,22 @@ var files embed.FS
 
 // Scripts are those of this room.
 var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
-	"record":   {Libs: []string{conn.LibArgs, conn.LibTypes, conn.LibWake, conn.LibSlots}, Writes: true},
-	"judge":    {Libs: []string{conn.LibTypes, conn.LibWake, conn.LibSlots}, Writes: true, Relieves: true},
-	"forget":   {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
-	"recount":  {Libs: []string{conn.LibArgs, conn.LibWake, conn.LibSlots}, Writes: true},
-	"rules":    {},
-	"register": {Libs: []string{conn.LibLog, "heartbeat", "lease", conn.LibLight, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
+	"record":  {Libs: []string{conn.LibArgs, conn.LibPages, conn.LibTypes, conn.LibWake}, Writes: true},
+	"judge":   {Libs: []string{conn.LibTypes, conn.LibWake}, Writes: true, Relieves: true},
+	"forget":  {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
+	"recount": {Libs: []string{conn.LibArgs, conn.LibWake}, Writes: true},
+	"rules":   {},
+	"register": {
+		Libs:   []string{conn.LibLog, "heartbeat", "lease", conn.LibLight, conn.LibPages, "rounds", conn.LibTypes},
+		Writes: true, Relieves: true,
+	},
 	"renew":    {Libs: []string{conn.LibLog, "heartbeat", "lease", conn.LibTypes}, Writes: true, Relieves: true},
-	"leave":    {Libs: []string{conn.LibLight, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
-	"lost":     {Libs: []string{"lease", conn.LibLight, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
+	"leave":    {Libs: []string{conn.LibLight, conn.LibPages, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
+	"lost":     {Libs: []string{"lease", conn.LibLight, conn.LibPages, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
 	"order":    {Writes: true},
 	"token":    {Writes: true, Relieves: true},
 	"presence": {Writes: true, Relieves: true},
-	"keep":     {Writes: true, Relieves: true},
+	"keep":     {Libs: []string{conn.LibPages}, Writes: true, Relieves: true},
 	"workers":  {},
 }}
 

@@ -1,9 +1,9 @@
 -- forget takes away all that is known of a node on which nothing runs and from which no worker is registered.
---
 -- KEYS meta, nodes, node, suspects, full, wakeNode, busyNode, used, lease
 -- ARGV node
 -- Returns '' done, also if nothing is known of it, or why not: 'rounds', or 'worker ' and its name; then nothing changes.
-local wrong = wrongtype('hash', {K.meta, K.node, K.full, K.used}) or wrongtype('set', {K.nodes, K.suspects, K.busyNode}) or wrongtype('list', {K.wakeNode}) or wrongtype('zset', {K.lease})
+local wrong = wrongtype('hash', {K.meta, K.node, K.full, K.used}) or wrongtype('set', {K.nodes, K.suspects, K.busyNode})
+  or wrongtype('list', {K.wakeNode}) or wrongtype('zset', {K.lease})
 if wrong then return wrong end
 if redis.call('SCARD', K.busyNode) > 0 then return 'rounds' end
 for _, name in ipairs(redis.call('ZRANGE', K.lease, 0, -1)) do

@@ -1,6 +1,5 @@
--- record writes the record of a queue or of a node, and so makes new rules. One that is added
--- gets the time in its field created, and the call in created_by.
---
+-- record writes the record of a queue or of a node, and so makes new rules. One that is added gets the time in its field created, and the
+-- call in created_by.
 -- KEYS meta, full, blocked, executed, buckets; then the list of queues or nodes, the record, its wake list, the rounds and the tally
 --   of the queue; then those of the queue: pairs: ready, wake
 -- ARGV name, what ('add', 'set' or 'remove'), rules (version that the decision was made from), buckets (version of their list),
@@ -15,21 +14,10 @@ if wrong then return wrong end
 local meta = redis.call('HMGET', K.meta, 'rules', 'buckets')
 local exists = A.name == A.spared or redis.call('SISMEMBER', list, A.name) == 1
 local calls = redis.call('HMGET', record, 'call', 'created_by')
-if calls[1] == A.call then return 1 end
-if A.what == 'remove' and not exists then return 1 end
+if calls[1] == A.call or A.what == 'remove' and not exists then return 1 end
 if A.what == 'add' and exists then return calls[2] == A.call and 1 or -2 end
 if (meta[1] or '0') ~= A.rules or (meta[2] or '0') ~= A.buckets then return -1 end
-
 local values, drop, names = args(), args(), args()
-
--- chunks calls a command for a list, 1000 texts a call, since unpack has a limit, and returns the sum of the answers.
-local function chunks(command, key, list)
-  local sum = 0
-  for i = 1, #list, 1000 do
-    sum = sum + redis.call(command, key, unpack(list, i, math.min(i + 999, #list)))
-  end
-  return sum
-end
 
 -- rests says whether a task in a set of states that no other index knows is one of the queue.
 local function rests(set)
@@ -41,7 +29,7 @@ local function rests(set)
   return false
 end
 
-local function remove()
+if A.what == 'remove' then
   wrong = wrongtype('zset', {K.blocked, K.executed}) or wrongtype('hash', {K.full})
   if wrong then return wrong end
   if redis.call('SCARD', busy) > 0 then return -3 end
@@ -54,31 +42,17 @@ local function remove()
   redis.call('DEL', record, wake, tally)
   redis.call('HDEL', K.full, 'q:' .. A.name)
   for k = #K + 7, #KEYS, 2 do redis.call('DEL', KEYS[k]) end
-  if chunks('SREM', K.buckets, names) > 0 then redis.call('HINCRBY', K.meta, 'buckets', 1) end
-  return 1
-end
-
-local code = 1
-if A.what == 'remove' then
-  code = remove()
+  if paged('SREM', K.buckets, names) > 0 then redis.call('HINCRBY', K.meta, 'buckets', 1) end
 else
-  local function set(field, value)
-    values[#values + 1] = field
-    values[#values + 1] = value
-  end
-  set('call', A.call)
-  if A.what == 'add' then
-    set('created', stamp)
-    set('created_by', A.call)
-  end
+  local n = #values
+  values[n + 1], values[n + 2] = 'call', A.call
+  if A.what == 'add' then values[n + 3], values[n + 4], values[n + 5], values[n + 6] = 'created', stamp, 'created_by', A.call end
   redis.call('SADD', list, A.name)
   redis.call('HSET', record, unpack(values))
   if #drop > 0 then redis.call('HDEL', record, unpack(drop)) end
   token(wake)
 end
-if code == 1 then
-  counted(1)
-  redis.call('HINCRBY', K.meta, 'rules', 1)
-  redis.call('PUBLISH', K.rules, '1')
-end
-return code
+counted(1)
+redis.call('HINCRBY', K.meta, 'rules', 1)
+redis.call('PUBLISH', K.rules, '1')
+return 1

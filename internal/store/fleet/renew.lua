@@ -1,17 +1,14 @@
--- renew is a worker's heartbeat. It counts also when the lease is over by the
--- clock, as long as nobody has given it up: Redis itself may have been away.
---
+-- renew is a worker's heartbeat. It counts also when the lease is over, if nobody has given it up: Redis itself may have been away.
 -- KEYS meta, workerDoc, lease, held, follow, stop
 -- ARGV name, incarnation, lease (where none is published), lost, stopped (states in which a session is over), state, reason, busy,
 --   stuck, queues (as JSON)
--- Returns {now, lease, order, {{followed id, since}...}, {id to stop...}, {id whose time is over...}, by how many microseconds now is ahead of TIME}, or -1, and nothing changes, if the session is over. Sent
--- again: the same.
+-- Returns {now, lease, order, {{followed id, since}...}, {id to stop...}, {id whose time is over...}, by how many microseconds now is ahead
+-- of TIME}, or -1, and nothing changes, if the session is over. Sent again: the same.
 local doc = redis.call('HMGET', K.workerDoc, 'incarnation', 'state', 'pid', 'order', 'epoch')
 if doc[1] ~= A.incarnation or doc[2] == A.lost or doc[2] == A.stopped or (tonumber(doc[5] or '') or 1) ~= epoch then return -1 end
 local stamp, seconds = now()
 local lease = string.format('%.14g', published(A.lease))
-
-local followed, over = {}, {}
+local followed, over, stops, overdue = {}, {}, {}, {}
 local follow = redis.call('HGETALL', K.follow)
 for i = 1, #follow, 2 do
   local till, since = string.match(follow[i + 1], '^(%S+) (%S+)$')
@@ -21,14 +18,11 @@ for i = 1, #follow, 2 do
     followed[#followed + 1] = {follow[i], since}
   end
 end
-
-local stops, overdue = {}, {}
 for _, member in ipairs(redis.call('SMEMBERS', K.stop)) do
   local id = string.match(member, '%d+$') or ''
   local list = id == member and stops or overdue
   if redis.call('SISMEMBER', K.held, id) == 1 then list[#list + 1] = id end
 end
-
 local wrong = wrongtype('zset', {K.lease})
 if wrong then return wrong end
 if #over > 0 then redis.call('HDEL', K.follow, unpack(over)) end

@@ -1,5 +1,4 @@
 -- rules reads what decides about claims, at one moment. It writes nothing.
---
 -- KEYS meta, buckets, queues, node
 -- Returns {version, version of the list of buckets, {name of a bucket...}, {{name, field, value...} of a queue...},
 -- {field, value...} of the node}.

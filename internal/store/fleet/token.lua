@@ -1,5 +1,4 @@
 -- token wakes one waiter of a list that holds at most one token.
---
 -- KEYS meta; then the list
 -- Returns 1.
 local list = KEYS[#K + 1]

@@ -1,15 +1,12 @@
--- freed reads the tasks of a plan that servers must move. It changes one thing: a plan without such work leaves the list
--- `draining`.
---
+-- freed reads the tasks of a plan that servers must move. It changes one thing: a plan without such work leaves the list `draining`.
 -- KEYS meta, plan, freed, draining
 -- ARGV id, first (rank to begin at), most (tasks)
--- Returns {now, {{id, doomed by or '', '1' if skipped, light fields...}...}, by how many microseconds now is ahead of TIME}. Sent again: the same.
-local stamp = now()
+-- Returns {now, {{id, doomed by or '', '1' if skipped, light fields...}...}, microseconds that now is ahead of TIME}. Sent again: the same.
+local stamp, tasks = now(), {}
 local state = redis.call('HGET', K.plan, 'state')
 local ids = state == 'ready' and redis.call('ZRANGE', K.freed, A.first, A.first + A.most - 1) or {}
 if #ids == 0 and (A.first == '0' or state ~= 'ready') then redis.call('ZREM', K.draining, 'p' .. A.id) end
-local tasks = {}
-for i, id in ipairs(ids) do
+for _, id in ipairs(ids) do
   local key = K.task(id)
   local t = redis.pcall('HMGET', key, 'doomed_by', 'skipped', 'state')
   if not t.err and t[3] ~= 'blocked' then

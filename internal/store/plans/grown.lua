@@ -1,6 +1,5 @@
--- grown ends a server's look at the steps of a plan not opened yet. It marks steps without tasks as opened or skipped; if
--- there are none, and no nudge came meanwhile, there is no work before the next nudge.
---
+-- grown ends a server's look at the steps of a plan not opened yet. It marks steps without tasks as opened or skipped; if there are none,
+-- and no nudge came meanwhile, there is no work before the next nudge.
 -- KEYS meta, plan, growth
 -- ARGV id, nudges (that it knew of), trouble (why steps cannot be opened, or '');
 --   then for each step without tasks: index, 'opened' or 'skipped', the task whose lines it was for or ''
@@ -8,26 +7,24 @@
 local wrong = wrongtype('hash', {K.plan, K.growth}) or wrongtype('zset', {K.draining})
 if wrong then return wrong end
 local t = redis.call('HMGET', K.plan, 'state', 'growing', 'nudges', 'growth_error')
-local growing = amount(t[2])
-
--- rest takes the plan off the list, and ends it if nothing is left to do.
-local function rest(changed)
-  if redis.call('ZREM', K.draining, 'g' .. A.id) == 0 and not changed then return 1 end
-  counted(1)
-  if t[1] then over(A.id, (now())) end
+local growing, nothing = amount(t[2]), #ARGV == #A
+local finished = growing <= 0 and nothing
+if not finished and (t[3] or '0') ~= A.nudges then return 0 end
+if nothing then
+  local changed
+  if finished then
+    redis.call('DEL', K.growth)
+    changed = redis.call('HDEL', K.plan, 'growing', 'nudges', 'growth_error') > 0
+  elseif t[1] == 'ready' and A.trouble ~= (t[4] or '') then
+    changed = true
+    if A.trouble == '' then redis.call('HDEL', K.plan, 'growth_error') else redis.call('HSET', K.plan, 'growth_error', A.trouble) end
+  end
+  -- The plan leaves the list, and ends if nothing is left to do.
+  if redis.call('ZREM', K.draining, 'g' .. A.id) == 1 or changed then
+    counted(1)
+    if t[1] then over(A.id, (now())) end
+  end
   return 1
-end
-
-if growing <= 0 and #ARGV == #A then
-  redis.call('DEL', K.growth)
-  return rest(redis.call('HDEL', K.plan, 'growing', 'nudges', 'growth_error') > 0)
-end
-if (t[3] or '0') ~= A.nudges then return 0 end
-if #ARGV == #A then
-  local changed = t[1] == 'ready' and A.trouble ~= (t[4] or '')
-  if changed and A.trouble == '' then redis.call('HDEL', K.plan, 'growth_error') end
-  if changed and A.trouble ~= '' then redis.call('HSET', K.plan, 'growth_error', A.trouble) end
-  return rest(changed)
 end
 if t[1] ~= 'ready' then return 0 end
 local before = growing

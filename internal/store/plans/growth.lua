@@ -1,9 +1,8 @@
 -- growth keeps those steps of a plan that are opened once the lines of a result are known.
---
 -- KEYS meta, plan, growth; then the tasks whose lines they are for
 -- ARGV template (the steps), steps (how many they are)
--- Returns 1, 0 if the plan is not being built any more, or has some already, -1 if one of the tasks is not there, or -2 if the plan is not; then
--- nothing changes. Sent again: the same.
+-- Returns 1, 0 if the plan is not being built any more, or has some already, -1 if one of the tasks is not there, or -2 if the plan is not;
+-- then nothing changes. Sent again: the same.
 local wrong = wrongtype('hash', KEYS)
 if wrong then return wrong end
 local state = redis.call('HGET', K.plan, 'state')

@@ -1,12 +1,10 @@
--- notify tells a page of the tasks that need tasks which have ended how those ended. Those that need not wait any longer, or
--- never will run, are left for the servers to move.
---
+-- notify tells a page of the tasks that need tasks which have ended how those ended. Those that need not wait any longer, or never will
+-- run, are left for the servers to move.
 -- KEYS meta; then for each task: task, dependants, stuck
 -- ARGV most (dependants to tell); then the ids of the tasks
--- Returns how many of the tasks, from the first on, have nobody left to tell. Sent again: the next page, or nothing
--- changes. An error, and nothing changes, if a key has another type.
-local most, stamp = tonumber(A.most), now()
-local plans = {}
+-- Returns how many of the tasks, from the first on, have nobody left to tell. Sent again: the next page, or nothing changes. An error, and
+-- nothing changes, if a key has another type.
+local most, stamp, plans = tonumber(A.most), now(), {}
 
 -- read looks at a task that has ended, and at its plan. It writes nothing.
 local function read(id, k)
@@ -19,28 +17,25 @@ local function read(id, k)
     local plan = redis.call('HMGET', K.plan(named), 'state', 'on_failure')
     plans[named] = {state = plan[1], on = plan[2], free = {}}
   end
-  if not named then return {id = id, k = k}, wrong end
-  return {id = id, k = k, name = named, plan = plans[named], ended = ending(t[1], t[2]), skipped = t[5] == '1',
+  return {id = id, k = k, name = named, plan = plans[named], ended = named and ending(t[1], t[2]), skipped = t[5] == '1',
     cause = t[4] and t[4] ~= '' and t[4] or id}, wrong
 end
 
 local wrong, tasks = wrongtype('zset', {K.draining}), {}
-for i = #A + 1, #ARGV do
-  local found
-  if not wrong then found, wrong = read(ARGV[i], #K + 3 * (i - #A) - 2) end
-  if wrong then return wrong end
-  tasks[#tasks + 1] = found
+for i = 1, #ARGV - #A do
+  if not wrong then tasks[i], wrong = read(ARGV[#A + i], #K + 3 * i - 2) end
 end
+if wrong then return wrong end
 
--- fewer lowers what a dependant waits for and returns what is left; nil if it is not there, or what is there is no task.
+-- fewer lowers what a dependant waits for and returns what is left; nil if somebody has removed or damaged it.
 local function fewer(key)
   local left = redis.pcall('HINCRBY', key, 'waits', -1)
   if type(left) == 'number' and left >= 0 then return left end
-  -- Somebody has removed or damaged it.
-  if redis.call('TYPE', key).ok ~= 'hash' then return end
-  if not redis.call('HGET', key, 'state') then
+  local state = redis.pcall('HGET', key, 'state')
+  if type(state) == 'table' then return nil end
+  if not state then
     redis.call('HDEL', key, 'waits')
-    return
+    return nil
   end
   redis.call('HSET', key, 'waits', '0')
   return 0
@@ -65,7 +60,6 @@ local function tell(t, entry)
   free[#free + 1], free[#free + 2] = id, id
 end
 
--- finish takes a task off the list of what there is to do.
 local function finish(t, told)
   redis.call('ZREM', K.draining, 't' .. t.id)
   if told and relocate(KEYS[t.k + 2], KEYS[t.k + 1]) and t.plan.state == 'ready' then
@@ -90,9 +84,7 @@ for _, t in ipairs(tasks) do
 end
 
 for name, plan in pairs(plans) do
-  for first = 1, #plan.free, 1000 do
-    redis.call('ZADD', K.freed(name), unpack(plan.free, first, math.min(first + 999, #plan.free)))
-  end
+  paged('ZADD', K.freed(name), plan.free)
   if #plan.free > 0 and plan.state == 'ready' then signal(stamp, {'p' .. name}) end
 end
 return done

@@ -1,5 +1,4 @@
 -- plan makes a plan, which is being built: nothing of it runs before it is ready.
---
 -- KEYS meta, planID, request, plans
 -- ARGV ttl (of the request, in seconds); then fields and values
 -- Returns its id. Sent again with the same request: the same, and nothing changes; -id if one of the fields was another one.

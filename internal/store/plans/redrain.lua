@@ -1,6 +1,5 @@
--- redrain puts back on the lists of the servers what belongs there of a task of a plan, or of the plan, and takes off the set
--- of tasks to be moved what is not to be. No record of a task changes.
---
+-- redrain puts back on the lists of the servers what belongs there of a task of a plan, or of the plan, and takes off the set of tasks to
+-- be moved what is not to be. No record of a task changes.
 -- KEYS meta, plan, freed, task, dependants
 -- ARGV plan, task (its id, 0 for the plan)
 -- Returns 1. Sent again: the same, and nothing changes.
@@ -8,6 +7,13 @@ local id = A.task
 local wrong = wrongtype('hash', {K.plan, K.task}) or wrongtype('zset', {K.freed, K.draining}) or wrongtype('list', {K.dependants})
 if wrong then return wrong end
 local stamp, todo = now(), false
+
+-- lacks says whether servers do not know yet of the work that a member of `draining` stands for. It is for them then.
+local function lacks(member)
+  local missing = not redis.call('ZSCORE', K.draining, member)
+  todo = todo or missing
+  return missing
+end
 
 if id ~= '0' then
   local t = redis.call('HMGET', K.task, 'state', 'outcome', 'plan', 'waits', 'doomed_by', 'hold')
@@ -21,20 +27,11 @@ if id ~= '0' then
     redis.call('ZREM', K.freed, id)
     todo = true
   end
-  if mine and ending(t[1], t[2]) and redis.call('EXISTS', K.dependants) == 1 and not redis.call('ZSCORE', K.draining, 't' .. id) then
-    signal(stamp, {'t' .. id})
-    todo = true
-  end
+  if mine and ending(t[1], t[2]) and redis.call('EXISTS', K.dependants) == 1 and lacks('t' .. id) then signal(stamp, {'t' .. id}) end
 end
-if redis.call('HGET', K.plan, 'state') == 'ready' and redis.call('EXISTS', K.freed) == 1
-  and not redis.call('ZSCORE', K.draining, 'p' .. A.plan) then
-  signal(stamp, {'p' .. A.plan})
-  todo = true
-end
-if id == '0' and redis.call('HGET', K.plan, 'state') == 'ready' and not redis.call('ZSCORE', K.draining, 'g' .. A.plan)
-  and amount(redis.call('HGET', K.plan, 'growing')) > 0 then
-  nudge(A.plan, stamp)
-  todo = true
+if redis.call('HGET', K.plan, 'state') == 'ready' then
+  if redis.call('EXISTS', K.freed) == 1 and lacks('p' .. A.plan) then signal(stamp, {'p' .. A.plan}) end
+  if id == '0' and amount(redis.call('HGET', K.plan, 'growing')) > 0 and lacks('g' .. A.plan) then nudge(A.plan, stamp) end
 end
 if todo then counted(1) end
 return 1

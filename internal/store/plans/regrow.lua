@@ -1,5 +1,4 @@
 -- regrow lets the servers look again at steps of a plan that could not be opened. A plan that has failed because of them is ready again.
---
 -- KEYS meta, plan
 -- ARGV id
 -- Returns 1, or 0 if there are none, or the plan is in another state; then nothing changes. Sent again: the same.

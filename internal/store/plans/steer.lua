@@ -1,9 +1,8 @@
 -- steer changes the state of a plan, if it is in one that allows it.
---
 -- KEYS meta, plan, growth
 -- ARGV id, to (state), by (who holds it, '' for nobody); then the states from which it may go there
--- Returns {1, state}, {0, state} if it is there already, or over where it was to be ready, {-1, state} if it cannot, or {-2} if there is no such plan; then
--- nothing changes.
+-- Returns {1, state}, {0, state} if it is there already, or over where it was to be ready, {-1, state} if it cannot, or {-2} if there is no
+-- such plan; then nothing changes.
 local wrong = wrongtype('hash', {K.growth})
 if wrong then return wrong end
 local state = redis.call('HGET', K.plan, 'state')

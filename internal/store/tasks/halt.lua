@@ -1,6 +1,5 @@
 -- halt ends the wait of a worker, and calls off the claim behind it unless that has been carried out. A worker without a session has
 -- no record to note that in: only its wait ends.
---
 -- KEYS meta, halt, workerDoc
 -- ARGV request (of the claim)
 -- Returns 1.

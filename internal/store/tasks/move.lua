@@ -1,10 +1,6 @@
--- move makes decided moves (lib/moves.lua).
---
+-- move makes decided moves, and returns what moves answers (lib/moves.lua).
 -- KEYS meta, due, wakeServer, buckets; then those of the kinds and of the moves
 -- ARGV moves (their number), kinds (their number); then those of the kinds and of the moves
--- Returns what moves answers.
 local k, a = #K, #A -- up to where KEYS and ARGV are read
---[[lib slots]]
---[[lib evidence]]
 --[[lib moves]]
 return moves(tonumber(A.moves), tonumber(A.kinds))

@@ -1,5 +1,4 @@
 -- open creates tasks, all or none.
---
 -- KEYS meta, taskID, request, open, due, buckets, queues, blocked, setAside; then pairs: ready, wake; then the keys that
 --   tasks name: of a submission, or of a task that is repeated
 -- ARGV ttl (of the request, in seconds), tasks (their number), open (state of open tasks), protocol (its version),
@@ -15,12 +14,8 @@
 --     which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of
 --     further fields and values, these, number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
 -- Returns {'opened', ids} as the request remembers them: "first last", or "=" and each id, with "*" if it was there; then the digest.
---   A refusal changes nothing:
---   {'rules'}: other rules are in force
---   {'other'}: the request was made for something else
---   {'no queue', name}
---   {'no task', index from 1}: the task to repeat does not exist
---   {'plan', what is wrong (lib/planned.lua), ...}
+-- A refusal changes nothing: {'rules'}: other rules are in force; {'other'}: the request was made for something else; {'no queue', name};
+-- {'no task', index from 1}: the task to repeat does not exist; {'plan', what is wrong (lib/planned.lua), ...}.
 -- Sent again with the same request: the same ids, and nothing changes. An error, and nothing changes, if a task with a new
 -- id exists already or a key has another type.
 local before = redis.call('GET', K.request)
@@ -31,7 +26,6 @@ if before then
 end
 
 if A.rules ~= '' and (meta_rules or '0') ~= A.rules then return {'rules'} end
-
 local growth, names, needed = args(), args(), args()
 for _, queue in ipairs(needed) do
   if redis.call('SISMEMBER', K.queues, queue) == 0 then return {'no queue', queue} end
@@ -39,50 +33,23 @@ end
 
 -- Look at all that is written below: what is not read here is asked for its type.
 local stamp, count, firstkey = now(), tonumber(A.tasks), #K + 2 * #names
-local aside, unknown, buckets, sets = redis.call('HLEN', K.setAside) > 0, {}, {}, {}
-for i, name in ipairs(names) do
-  sets[i] = KEYS[#K + 2 * i - 1]
-  buckets[i] = {scores = {}, first = math.huge, wake = redis.call('LLEN', KEYS[#K + 2 * i]) == 0}
-  if redis.call('SISMEMBER', K.buckets, name) == 0 then unknown[#unknown + 1] = name end
-end
-
--- A template is the record of its tasks, in which each puts the values that are its own.
-local templates = {}
-for i = 1, tonumber(arg()) do
-  local t = {bucket = buckets[tonumber(arg())], held = arg() == '1', start = tonumber(arg()), deadline = tonumber(arg()), record = args(), own = args()}
-  local record, n, state = t.record, #t.record, t.held and A.held or A.open
-  record[n + 1], record[n + 2], record[n + 3], record[n + 4], record[n + 5], record[n + 6] = 'round', '0', 'fails', '0', 'timeouts', '0'
-  record[n + 7], record[n + 8], record[n + 9], record[n + 10] = 'log', '', 'namespace', string.sub(namespace, 1, -2)
-  record[n + 11], record[n + 13], record[n + 14], record[n + 15], record[n + 16] = 'id', 'state', state, '0:' .. state, stamp
-  t.id = n + 12
-  for k, place in ipairs(t.own) do t.own[k] = tonumber(place) end
-  if t.held or A.plan ~= '' then sets[#sets + 1] = K.blocked end
-  if not t.held then sets[#sets + 1] = K.open end
-  templates[i] = t
-end
+local aside = redis.call('HLEN', K.setAside) > 0
+--[[lib templates]]
 local several = #templates > 1
-if A.due ~= '' then sets[#sets + 1] = K.due end
 local wrong = wrongtype('zset', sets)
 if wrong then return wrong end
 
-local tasks, known, planned, entry
+local fresh, tasks, entry, done = count, nil, nil, nil
 if A.marked ~= '' then
   --[[lib plans]]
   --[[lib planned]]
   --[[lib marked]]
-  entry = mark
-  tasks, known = marks(count, templates, firstkey)
-  if not tasks then return known end
-  if A.plan == '' then
-    wrong = foreign(tasks)
-  else
-    planned, wrong = plans(A.plan, stamp, growth)
-    wrong = wrong or planned.resolve(tasks)
-  end
+  wrong = marks() or resolve()
   if wrong then return wrong end
+  entry, done = mark, A.plan ~= '' and enrol
 end
 
-local fresh, last, ids, keys = count - (known or 0), tonumber(redis.call('GET', K.taskID) or '0') or 0, {}, {}
+local last, ids, keys = tonumber(redis.call('GET', K.taskID) or '0') or 0, {}, {}
 for i = 1, fresh do
   ids[i] = string.format('%d', last + i)
   keys[i] = K.task(ids[i])
@@ -123,31 +90,25 @@ for i = 1, count do
     record[template.id] = id
     if t then
       t.id = id
-      record, held = entry(t, planned, firstkey, A.life)
+      record, held = entry(t)
     end
     redis.call('HSET', keys[n], unpack(record))
     happened(id, '0', '', held and A.held or A.open, 'create', 'manager', '')
-    local m = #due
-    if A.due ~= '' and record[template.deadline] ~= 'inf' then due[m + 1], due[m + 2] = moment(record[template.deadline]), id end
+    if A.due ~= '' and record[template.deadline] ~= 'inf' then due[#due + 1], due[#due + 2] = moment(record[template.deadline]), id end
     if held then
-      m = #blocked
-      blocked[m + 1], blocked[m + 2] = stamp, id
+      blocked[#blocked + 1], blocked[#blocked + 2] = stamp, id
     else
       if record[template.start] ~= start then
         start = record[template.start]
         score = tonumber(start) > 0 and moment(start) or stamp
         soon = tonumber(score) <= tonumber(stamp)
       end
-      m = #open
+      local bucket = template.bucket
+      local m, scores = #open, bucket.scores
       open[m + 1], open[m + 2] = start, id
-      local line, member = template.bucket, string.char(96 + #id) .. id
-      m = #line.scores
-      line.scores[m + 1], line.scores[m + 2] = score, member
-      if soon then
-        line.due = true
-      elseif tonumber(score) < line.first then
-        line.first, line.head = tonumber(score), member
-      end
+      m = #scores
+      scores[m + 1], scores[m + 2] = score, string.char(96 + #id) .. id
+      bucket.due = bucket.due or soon
     end
   end
   at = at + #own
@@ -158,11 +119,12 @@ if #due > 0 then redis.call('ZADD', K.due, unpack(due)) end
 for i, b in ipairs(buckets) do
   if #b.scores > 0 then
     redis.call('ZADD', sets[i], unpack(b.scores))
-    -- Waiters must learn of a start that is earlier than all they know.
-    if b.wake and (b.due or redis.call('ZRANGE', sets[i], 0, 0)[1] == b.head) then redis.call('LPUSH', KEYS[#K + 2 * i], '1') end
+    -- Waiters must learn of a start that is earlier than all they know: that of a new task.
+    if b.wake and not b.due then b.due = (tonumber(string.sub(redis.call('ZRANGE', sets[i], 0, 0)[1], 2)) or 0) > last end
+    if b.wake and b.due then redis.call('LPUSH', KEYS[#K + 2 * i], '1') end
   end
 end
-if planned then planned.done(fresh) end
+if done then done() end
 
 local memory = string.format('%d %d', last + 1, last + fresh)
 if fresh < count then

@@ -1,6 +1,4 @@
--- prune takes buckets off the list that are empty; a task that comes puts its
--- bucket there again.
---
+-- prune takes buckets off the list that are empty; a task that comes puts its bucket there again.
 -- KEYS meta, buckets; then pairs: ready, wake
 -- ARGV: their names
 -- Returns how many it took off.

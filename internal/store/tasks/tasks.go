@@ -33,7 +33,7 @@ var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn
 	"stop":   {Libs: []string{conn.LibArgs, conn.LibLog}, Writes: true, Relieves: true},
 	"remind": {Libs: []string{conn.LibWake}, Writes: true, Relieves: true},
 	"prune":  {Libs: []string{conn.LibTypes}, Writes: true},
-	"dry":    {File: "turn.lua", Libs: append([]string{"dry"}, moving...), Meta: turnMeta},
+	"dry":    {File: "turn.lua", Libs: moving, Meta: turnMeta},
 	"note":   {Libs: []string{conn.LibLog}, Writes: true},
 	"follow": {Writes: true},
 	"chunks": {Writes: true},

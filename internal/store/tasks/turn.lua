@@ -1,9 +1,7 @@
--- turn makes the moves that end rounds of a worker (lib/moves.lua), and then moves due tasks from the buckets to that worker, as far
--- as the limits of queues and node allow (lib/claims.lua). Each is carried out, or not, as it would be alone. Queues take turns, a
--- task each. Within a queue the task with the highest priority goes first, raised by one for each `aging` seconds it has waited,
--- then the older one (order lifo, which has no aging: the newer). Dry, as the script `dry` (lib/dry.lua), it decides the same about
--- one task and writes nothing: it answers what keeps it from being claimed. Queues take turns from that of the task then.
---
+-- turn makes the moves that end rounds of a worker (lib/moves.lua), and then moves due tasks from the buckets to that worker, as far as the
+-- limits of queues and node allow (lib/claims.lua). Each is carried out, or not, as it would be alone. Queues take turns, a task each.
+-- Within a queue the order is that of lib/heads.lua. Dry, as the script `dry` (lib/dry.lua), it decides the same about one task and writes
+-- nothing: it answers what keeps it from being claimed. Queues take turns from that of the task then.
 -- KEYS meta, due, wakeServer, buckets, open, running, lastClaim, workerDoc, lease, held, node, busyNode, used, full, wakeNode;
 --   then those of the kinds and of the moves; then for each queue: busyQueue, busyBoth, wakeQueue; then for each bucket: ready, wake
 -- ARGV moves (their number), kinds (their number), worker, request, most (tasks to claim), ahead (how many of
@@ -14,26 +12,20 @@
 --   queues (their number);
 --   then those of the kinds and of the moves; then of each queue: name, most rounds, most rounds on the node ('' for no limit),
 --   '1' for lifo, aging in seconds (0: none), number of its buckets, then of each: priority, resources
--- Claim ids are e<epoch>-<request>.<number>.
--- Returns {what moves answers, claim}; the claim is an error, and it has changed nothing, if a key of it has another type; -1 the same
--- if the session is over, also because a new epoch has begun; -2 if the rules are older than those in force, or halt.lua has called the
--- request off; -3 if it is too late; else
--- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets is newer,
---  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...},
---  by how many microseconds now is ahead of TIME};
--- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim.go: the first 14 if it has no others}.
+-- Returns {what moves answers, claim}. The claim is an error, and it has changed nothing, if a key of it has another type; -1 likewise if
+-- the session is over, also because a new epoch has begun; -2 if the rules are older than those in force, or halt.lua has called the
+-- request off; -3 if it is too late; else {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets
+-- is newer, {full queue...}, '1' if the node is full, {full queue with a place on this node...}, by how many microseconds now is ahead of
+-- TIME}. A task is {id, claim id (e<epoch>-<request>.<number>), claimed at, what it got, fields in the order of claimFields in claim.go:
+-- the first 14 if it has no others}.
 -- Sent again with the same request: the same tasks, as far as they are still held, and nothing changes but the heartbeat.
 -- Dry: {places left of the queue, of it on the node, of the node ('' without a limit), '1' if the gate of the node is closed,
 --  what hindrance says.., '1' if the task would be claimed}.
 local k, a = #K, #A -- up to where KEYS and ARGV are read
---[[lib heads]]
---[[lib resources]]
 --[[lib claims]]
-if dry then return claims(true) end
+if dry then return claims() end
 local moved = {}
 if A.moves ~= '0' then
-  --[[lib slots]]
-  --[[lib evidence]]
   --[[lib moves]]
   moved = moves(tonumber(A.moves), tonumber(A.kinds))
   if moved.err then return moved end

@@ -1,7 +1,5 @@
--- flush closes the namespace while it is being flushed, and opens it again at the end. Of meta it keeps only the history and
--- what servers have published. It begins a new epoch, in which ids start at 1 again; without one, a client that has seen more
--- would take the flush for a loss.
---
+-- flush closes the namespace while it is being flushed, and opens it again at the end. Of meta it keeps only the history and what servers
+-- have published. It begins a new epoch, where ids start at 1 again: else a client that has seen more would take the flush for a loss.
 -- KEYS meta
 -- ARGV token (of the flush), seconds (for which the namespace is closed, '' to open it again)
 -- Returns 1, or 0, and nothing changes, if another flush is under way. Sent again: the same.
@@ -13,7 +11,7 @@ if A.seconds ~= '' then
   return 1
 end
 if token ~= A.token then return 1 end
--- Workers register before a server publishes the settings again, and without lives the next to connect would take Redis for one started anew.
+-- Workers register before a server publishes the settings again, and without lives the next to connect would take Redis for a new one.
 local kept = {'worker_timeout', 'timeout_grace', 'events', 'quarantine', 'lives'}
 local values = redis.call('HMGET', K.meta, unpack(kept))
 now()

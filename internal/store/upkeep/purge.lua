@@ -1,6 +1,5 @@
--- purge removes archived tasks with everything that is theirs, each if nothing has changed since it was read, and counts them. One
--- that something still needs is put among what that keeps.
---
+-- purge removes archived tasks with everything that is theirs, each if nothing has changed since it was read, and counts them. One that
+-- something still needs is put among what that keeps.
 -- KEYS meta, archived, due, follow, handling, purged, purgedIDs, keepers, plans; then for each task: task, live, dependants, stuck
 -- ARGV pause (seconds after which a keeper is looked at); then for each task: id, revision, outcome
 -- Returns for each task: 1 purged, 2 it was purged before, 3 something keeps it, 0 it is not archived with that outcome, or not there,
@@ -10,27 +9,17 @@ for k = #K + 1, #KEYS, 4 do wrong = wrong or wrongtype('stream', {KEYS[k + 1]}) 
 if wrong then return wrong end
 local purged, answer = {}, {}
 local _, seconds = now()
-
-local function gone(id)
-  local range = redis.call('ZRANGEBYSCORE', K.purgedIDs, id, '+inf', 'LIMIT', '0', '1')[1]
-  return range and tonumber(range) <= tonumber(id)
-end
-
-local function keep(id, keeper, index)
-  redis.pcall('ZADD', K.kept(keeper), id, id)
-  redis.call('ZADD', K.keepers, 'NX', string.format('%d', seconds + tonumber(A.pause)), keeper)
-  redis.pcall('ZREM', index, id)
-  return 3
-end
+local function text(n) return string.format('%d', n) end
+local function amount(field) return tonumber(field or '') or 0 end
 
 -- leave counts a task of a plan that goes. With the last of them the plan goes.
 local function leave(plan, class)
   local key = K.plan(plan)
   local t = redis.pcall('HMGET', key, 'state', 'purged', class or 'state')
   if t.err or not t[1] then return end
-  local n = (tonumber(t[2] or '') or 0) + 1
-  redis.call('HSET', key, 'purged', string.format('%d', n))
-  if class then redis.call('HSET', key, class, string.format('%d', (tonumber(t[3] or '') or 0) + 1)) end
+  local n = amount(t[2]) + 1
+  redis.call('HSET', key, 'purged', text(n))
+  if class then redis.call('HSET', key, class, text(amount(t[3]) + 1)) end
   local listed = redis.pcall('LLEN', K.planTasks(plan))
   if type(listed) ~= 'number' or n < listed then return end
   redis.call('DEL', key, K.planTasks(plan), K.freed(plan), K.growth(plan))
@@ -41,14 +30,22 @@ end
 local function one(id, rev, outcome, k)
   local index = K.archivedAs(outcome)
   local t = redis.pcall('HMGET', KEYS[k], 'state', 'outcome', 'rev', 'plan', 'retried_by', 'replayed_by', 'skipped')
-  if not t.err and not t[1] and gone(id) then return 2 end
+  if not t.err and not t[1] then
+    local range = redis.call('ZRANGEBYSCORE', K.purgedIDs, id, '+inf', 'LIMIT', '0', '1')[1]
+    if range and tonumber(range) <= tonumber(id) then return 2 end
+  end
   if t.err or t[1] ~= 'archived' or t[2] ~= outcome or not redis.call('ZSCORE', K.archived, id) then
     redis.pcall('ZREM', index, id)
     return 0
   end
-  if (tonumber(t[3] or '') or 0) ~= tonumber(rev) then return -2 end
+  if amount(t[3]) ~= tonumber(rev) then return -2 end
   for _, keeper in ipairs(keepers(t[4], t[5], t[6])) do
-    if keeps(keeper) then return keep(id, keeper, index) end
+    if keeps(keeper) then
+      redis.pcall('ZADD', K.kept(keeper), id, id)
+      redis.call('ZADD', K.keepers, 'NX', text(seconds + tonumber(A.pause)), keeper)
+      redis.pcall('ZREM', index, id)
+      return 3
+    end
   end
   redis.call('DEL', KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3])
   redis.call('ZREM', K.archived, id)
@@ -65,20 +62,16 @@ local function one(id, rev, outcome, k)
   return 1
 end
 
--- note adds the ids from first to last to those that are gone: ranges, of which neighbours become one, so that there are never
--- more of them than tasks that are left.
+-- note adds the ids from first to last to those that are gone: ranges, of which neighbours become one, so that they stay few.
 local function note(first, last)
   local before = redis.call('ZRANGEBYSCORE', K.purgedIDs, first - 1, first - 1)[1]
-  local after = redis.call('ZSCORE', K.purgedIDs, string.format('%d', last + 1))
-  if after then
-    redis.call('ZREM', K.purgedIDs, string.format('%d', last + 1))
-    last = tonumber(after)
-  end
-  redis.call('ZADD', K.purgedIDs, string.format('%d', last), before or string.format('%d', first))
+  local after = redis.call('ZSCORE', K.purgedIDs, text(last + 1))
+  if after then redis.call('ZREM', K.purgedIDs, text(last + 1)) end
+  redis.call('ZADD', K.purgedIDs, text(tonumber(after or last)), before or text(first))
 end
 
-for n = 0, (#ARGV - #A) / 3 - 1 do
-  local i = #A + 3 * n + 1
+for i = #A + 1, #ARGV, 3 do
+  local n = #answer
   answer[n + 1] = one(ARGV[i], ARGV[i + 1], ARGV[i + 2], #K + 4 * n + 1)
 end
 table.sort(purged)

@@ -14,8 +14,8 @@ var files embed.FS
 
 // Scripts are those of this room.
 var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
-	"index":     {Libs: []string{conn.LibWake, conn.LibSlots, conn.LibTypes}, Writes: true, Relieves: true},
-	"repair":    {Libs: []string{conn.LibWake, conn.LibSlots, conn.LibTypes}, Writes: true, Relieves: true},
+	"index":     {Libs: []string{conn.LibWake, "recounted", conn.LibTypes}, Writes: true, Relieves: true},
+	"repair":    {Libs: []string{conn.LibArgs, conn.LibWake, "recounted", conn.LibTypes}, Writes: true, Relieves: true},
 	"unlist":    {File: "strays.lua", Libs: []string{conn.LibTypes}, Writes: true},
 	"strays":    {Libs: []string{conn.LibTypes}},
 	"watermark": {Writes: true},

@@ -1,5 +1,4 @@
 -- watermark says up to which id foreign tasks have been looked for.
---
 -- KEYS meta
 -- ARGV from (the watermark the decision was made from), to (the new one)
 -- Returns 1 it is at the new one, 0 it is elsewhere.

@@ -28,8 +28,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 74180, (*house).lines},
-		{"Go lines of the product", 61440, (*house).productLines},
+		{"Go lines", 74200, (*house).lines},
+		{"Go lines of the product", 61460, (*house).productLines},
 		{"Go files", 359, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},

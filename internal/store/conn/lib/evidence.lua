@@ -1,8 +1,6 @@
--- Evidence for the judge of nodes: how programs fared on which node. It is gathered only while nodes may be quarantined, and
--- keys of another type are no reason to keep a task.
+-- Evidence for the judge of nodes: how programs fared on which node. Keys of another type are no reason to keep a task.
 
--- first notes on which node the task failed, at most 16 of them, and returns 1 if
--- it has not failed on any before, else 0.
+-- first notes on which node the task failed, at most 16 of them, and returns 1 if it has not failed on any before, else 0.
 local function first(key, node)
   local was = redis.call('HGET', key, 'failed_nodes') or ''
   local _, n = string.gsub(was, ',', '')
@@ -14,15 +12,12 @@ local function first(key, node)
   return was == '' and 1 or 0
 end
 
--- raised is a counter of a node, one higher. What another client has made no number of
--- counts as 0: HINCRBY would fail, after the task has moved.
+-- raised is a counter of a node, one higher. What is no number counts as 0: HINCRBY would fail, after the task has moved.
 local function raised(text)
-  local n = text and #text < 16 and string.match(text, '^%d+$') or 0
-  return string.format('%d', tonumber(n) + 1)
+  return string.format('%d', (text and #text < 16 and tonumber(string.match(text, '^%d+$')) or 0) + 1)
 end
 
--- succeeded ends the run of a node: earlier failures say nothing about now. Only
--- the server releases a quarantined node, after its probe.
+-- succeeded ends the run of a node: earlier failures say nothing about now. Only the server releases a quarantined node, after its probe.
 local function succeeded(key, node, n, id)
   if n[1] then redis.call('HSET', key, 'era', raised(n[2])) end
   redis.call('HSET', key, 'passed', (now()))
@@ -49,30 +44,25 @@ local function with(list, program)
   return list .. #program .. ':' .. program
 end
 
--- failed adds to the run of a node, and to the list of programs it is made of.
 local function failed(key, node, n, id, program)
   redis.call('HSET', key, 'run', raised(n[1]), 'failing', with(n[5] or '', program))
   if n[3] == id then redis.call('HSET', key, 'probe', 'failed') end
   redis.pcall('SADD', K.suspects, node)
 end
 
--- record writes what was learned of a program on a node.
+-- record writes "good bad run fresh era". The run counts from the last success of anything on the node, which begins a new era.
 local function record(evidence, node, good, bad, run, fresh, era)
   local new = redis.call('HSET', evidence, node, good .. ' ' .. bad .. ' ' .. run .. ' ' .. fresh .. ' ' .. era)
   if new == 1 and redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, EVIDENCE_TTL) end
 end
 
--- praised are successes that only have to be counted still, by node and evidence: the first one of a node has done the
--- rest. A failure there, or a probe, ends that.
+-- praised are successes, by node and evidence, that are only to be counted: until a failure there, or a probe, ends that.
 local praised = {}
 local function forget(node)
   for evidence, e in pairs(praised[node] or {}) do record(evidence, node, e[1], e[2], 0, 0, e[3]) end
   praised[node] = nil
 end
 
--- learn notes how a program fared on its node, for the judge of nodes: "good bad
--- run fresh era". The run counts from the node's last success of anything, which begins
--- a new era. Keys of another type are no reason to keep the task.
 local function learn(id, good, key, program, node)
   if not node or node == '' then return end
   program = program or ''
@@ -93,13 +83,13 @@ local function learn(id, good, key, program, node)
   if good then
     done = done + 1
     succeeded(noted, node, n, id)
-    if not n[1] and not n[3] and not n[4] then
-      praised[node] = {[evidence] = {done, bad, era}}
-      return
-    end
   else
     bad, run, fresh = bad + 1, run + 1, fresh + first(key, node)
     failed(noted, node, n, id, program)
   end
-  record(evidence, node, done, bad, run, fresh, era)
+  if good and not n[1] and not n[3] and not n[4] then
+    praised[node] = {[evidence] = {done, bad, era}}
+  else
+    record(evidence, node, done, bad, run, fresh, era)
+  end
 end

@@ -1,18 +1,17 @@
--- The history of a namespace: `epoch` and `seq` in meta, and the stream of events. Each
--- caller says as its last argument how far it has seen it, and in which life of Redis (arrive.lua): "epoch seq id life".
--- What is not that far has lost what was acknowledged, after a failover or a restored backup: then the script does nothing.
--- The last key is the stream. Both are taken off, so that a script finds its own alone.
+-- The history of a namespace: `epoch` and `seq` in meta, and the stream of events. Each caller says as its last argument how far it has
+-- seen it, and in which life of Redis (arrive.lua): "epoch seq id life". A Redis that is not that far has lost what it acknowledged, after
+-- a failover or a restored backup: then the script does nothing. The last key is the stream. Both are taken off for the script.
 local stream, known = table.remove(KEYS), table.remove(ARGV)
 local past = redis.call('HMGET', K.meta, 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock', 'unconfirmed'--[[meta]])
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
-local changes, entries, alike, latest = 0, {}, {}, {}
+local changes, entries, latest = 0, {}, {}
 local along = {} -- fields of meta, and their values, that are written with the number of changes
 local lives = past[5] or ''
 local alive = string.match(lives, '(%w+%.%d+):%d+$') or '' -- this life
 wall.mark = past[7]
 
--- missed is how many changes are gone, at least, of those that were seen in a life: because the count is behind, because
--- a life that came after that one began behind, or because nobody knows where those after it began: only the newest are kept.
+-- missed is how many changes are gone, at least, of those that were seen in a life: because the count is behind, a life that came after
+-- that one began behind, or nobody knows where those after it began: only the newest are kept.
 local function missed(s, life)
   local gone = s - seq
   if life == alive or life == '' or lives == '' then return gone end
@@ -22,8 +21,8 @@ local function missed(s, life)
   return gone
 end
 
--- following is the revision after another one. In each epoch they begin at another thousand
--- million, so that what was decided about a task before changes were lost never fits what it became since.
+-- following is the revision after another one. Each epoch begins at another thousand million, so that what was decided before changes were
+-- lost never fits what became of a task since.
 local function following(rev)
   return math.max((tonumber(rev or '') or 0) + 1, (epoch - 1) * 1000000000)
 end
@@ -31,18 +30,24 @@ end
 -- counted says that something changed that must not be lost, and is no move of a task.
 local function counted(n) changes = changes + n end
 
--- happened says that a task went from one state to another ('' for none), and who brought it about. Tasks of a call that
--- fared alike share an entry, unless that would put a later step of a task before an earlier one.
+-- happened says that a task went from one state to another ('' for none), and who brought it about. Tasks of a call that fared alike share
+-- an entry, unless that would put a later step of a task before an earlier one.
 local function happened(id, round, from, to, event, actor, by)
   changes = changes + 1
   if cap <= 0 then return end
-  local kind = from .. ' ' .. to .. ' ' .. event .. ' ' .. actor .. ' ' .. by
-  local e = alike[kind]
-  if not e or #e.ids == 500 or (latest[id] or 0) > e.at then
-    e = {at = #entries + 1, ids = {}, rounds = {}, 'from', from, 'to', to, 'event', event, 'actor', actor, 'by', by}
-    alike[kind], entries[e.at] = e, e
+  local at, e = #entries, nil
+  while at > 0 do
+    e = entries[at]
+    if e[4] == to and e[2] == from and e[6] == event and e[8] == actor and e[10] == by then break end
+    at = at - 1
   end
-  e.ids[#e.ids + 1], e.rounds[#e.rounds + 1], latest[id] = id, round, e.at
+  if at == 0 or #e.ids == 500 or (latest[id] or 0) > at then
+    at = #entries + 1
+    e = {ids = {}, rounds = {}, 'from', from, 'to', to, 'event', event, 'actor', actor, 'by', by}
+    entries[at] = e
+  end
+  local n = #e.ids + 1
+  e.ids[n], e.rounds[n], latest[id] = id, round, at
 end
 
 -- refused notes who is ahead of us, and by how much, for the server that opens the next epoch, and answers.
@@ -54,8 +59,8 @@ local function refused(e, s, id, gone)
   return {'behind', epoch, seq}
 end
 
--- write makes what happened part of the history. The id of an entry is the number of the last change in it, so that neither a
--- clock nor a repetition matters; those before it have the numbers before that. Changes without an event come last.
+-- write makes what happened part of the history. The id of an entry is the number of the last change in it, so that neither a clock nor a
+-- repetition matters; those before it have the numbers before that. Changes without an event come last.
 local function write()
   local at, last, oldest = #entries > 0 and now(), seq, string.format('%d', math.max(seq + changes - cap + 1, 0))
   for _, e in ipairs(entries) do
@@ -75,9 +80,9 @@ local function flushed()
   return till and tonumber((now())) < till
 end
 
--- sealed calls a script, with whether it must write nothing, and answers {epoch, seq, who is ahead or '', this life, answer}; or
--- {'behind', epoch, seq}, {'flushing'} or {'unconfirmed'}, and nothing changes. A script that flushes passes meanwhile. One that writes
--- keeps the clock fresh even if it changes nothing that counts. One that gives out ids waits until a server has confirmed the life of Redis.
+-- sealed calls a script, with whether it must write nothing, and answers {epoch, seq, who is ahead or '', this life, answer}; or {'behind',
+-- epoch, seq}, {'flushing'} or {'unconfirmed'}, and nothing changes. A script that flushes passes meanwhile. One that writes keeps the
+-- clock fresh even if it changes nothing that counts. One that gives out ids waits until a server has confirmed the life of Redis.
 local function sealed(script, flushes, writes, gives)
   if past[6] and not flushes and flushed() then return {'flushing'} end
   local e, s, id, life = string.match(known, '^(%d+) (%d+) (%d+) ?(%S*)$')

@@ -1,6 +1,5 @@
--- light(key) reads what decisions are made from: a text for each of lightFields in load.go, '' for
--- a missing one, or {} if the key is no hash or the hash has no usable round. The last ten belong to
--- the round (lib/rounds.lua knows their places); they are not read of a fresh task, whose round has not begun.
+-- light(key) reads what decisions are made from: a text for each of lightFields in load.go, '' for a missing one, or {} if there is no hash
+-- with a usable round. The last ten belong to the round (lib/rounds.lua knows their places); they are not read of a fresh task.
 local function light(key, fresh)
   local t = redis.pcall('HMGET', key, 'state', 'round'--[[header]])
   if t.err then return {} end
@@ -11,8 +10,6 @@ local function light(key, fresh)
     for i = 1, 9 do t[n + i] = r[i] end
     t[n + 10] = redis.call('HSTRLEN', key, round .. ':error') > 0 and '1' or ''
   end
-  for i = 1, n + 10 do
-    if not t[i] then t[i] = '' end
-  end
+  for i = 1, n + 10 do t[i] = t[i] or '' end
   return t
 end

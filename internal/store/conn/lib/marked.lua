@@ -1,9 +1,8 @@
--- What open does with marked tasks, of which there is more to say than their record: they have keys, stand for others, or are of a plan.
-
--- marks(count, templates, firstkey) reads them, and which of them is there already. It returns them and the number of those; or nil
--- and {'no task', index} for the first that repeats a task that is not there.
-local function marks(count, templates, firstkey)
-  local tasks, made, known, several = {}, {}, 0, #templates > 1
+-- marks reads the marked tasks, which have keys, stand for others, or are of a plan, and which are there already: fewer are fresh then. It
+-- returns {'no task', index} if what one repeats is not.
+local function marks()
+  local made = {}
+  tasks = {}
   for i = 1, count do
     local t = {template = templates[several and tonumber(arg()) or 1], place = at}
     at = at + #t.template.own
@@ -12,7 +11,7 @@ local function marks(count, templates, firstkey)
       local key = KEYS[firstkey + t.key]
       if t.how == 'retry' then
         local old = redis.call('HMGET', key, 'state', 'retried_by', 'plan', 'outcome', 'skipped', 'id', 'grows')
-        if not old[1] then return nil, {'no task', i} end
+        if not old[1] then return {'no task', i} end
         t.former = old
         t.old = old[2] and old[2] ~= '' and old[2] or nil
       else
@@ -21,10 +20,9 @@ local function marks(count, templates, firstkey)
       t.twin = not t.old and made[t.key] -- the same key twice in one request
       made[t.key] = made[t.key] or t
     end
-    if t.old or t.twin then known = known + 1 end
+    if t.old or t.twin then fresh = fresh - 1 end
     tasks[i] = t
   end
-  return tasks, known
 end
 
 -- replayed tells a task that another one runs a round of it again, and needs it until it is archived itself.
@@ -36,13 +34,13 @@ local function replayed(key, by)
   redis.call('HSET', key, 'replayed_by', others .. by, 'rev', string.format('%d', following(t[3])))
 end
 
--- mark(t, planned, firstkey, life) is the record of a new marked task, and whether it is held. It notes what others must know of it.
-local function mark(t, planned, firstkey, life)
+-- mark is the record of a new marked task, and whether it is held. It notes what others must know of it.
+local function mark(t)
   local template = t.template
   local record, held, id = {unpack(template.record)}, template.held, template.id
   for _, text in ipairs(t.more) do record[#record + 1] = text end
-  if planned then
-    held = planned.enter(t, t.id, record)
+  if A.plan ~= '' then
+    held = enter(t, record)
     local state = held and A.held or A.open
     record[id + 2], record[id + 3] = state, '0:' .. state
   end
@@ -50,7 +48,7 @@ local function mark(t, planned, firstkey, life)
   if t.how == 'retry' then
     redis.call('HSET', key, 'retried_by', t.id, 'rev', string.format('%d', following(redis.call('HGET', key, 'rev'))))
   elseif key then
-    redis.call('SET', key, t.id, 'EX', life)
+    redis.call('SET', key, t.id, 'EX', A.life)
   end
   if t.replays ~= '' then replayed(K.task(t.replays), t.id) end
   return record, held

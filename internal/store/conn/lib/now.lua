@@ -1,12 +1,10 @@
--- now() is the only clock of TDF: the time of the namespace, read once in each script. It is TIME and an offset. TIME may step, by hand
--- or at a failover; meta remembers, in microseconds, TIME and the offset at the last change ("<TIME> <offset>" in `clock`). Where TIME is
+-- now() is the only clock of TDF: the time of the namespace, read once in each script. It is TIME and an offset. TIME may step, by hand or
+-- at a failover; meta remembers, in microseconds, TIME and the offset at the last change ("<TIME> <offset>" in `clock`). Where TIME is
 -- behind that, it has stepped back, and the offset is larger by as much: the time of the namespace never goes back. Else the offset is
--- smaller by a twentieth of the time since, until it is 0. So order and lengths of time use now(), and the other moments, which people
--- name (start_after, end_before), TIME: moment(text) is when, by now(), TIME will be there, as long as it does not step back
--- again. Where it does that is too early, never too late.
---
--- now() returns the time as text with six decimals and the whole seconds. The text is built from two integers, because Lua's
--- tostring keeps four decimals. wall.mark is what meta has; truth and ahead are TIME and the offset.
+-- smaller by a twentieth of the time since, until it is 0. So order and lengths of time use now(), and the other moments, which people name
+-- (start_after, end_before), TIME: moment(text) is when, by now(), TIME will be there; if it steps back again, that is early, never late.
+-- now() returns the time as text with six decimals, made of two integers because Lua's tostring keeps four, and the whole seconds.
+-- wall.mark is what meta has; truth and ahead are TIME and the offset.
 local wall, slew = {}, 20
 local function seconds(us)
   local s = math.floor(us / 1000000)

@@ -1,13 +1,10 @@
--- Plans: what a task waits for, and what waits for it.
---
--- A plan may have steps that are opened once the lines of a result are known (growth.lua): `growing` counts them, and it is
--- not over before they are opened, or it is sure that they cannot be.
---
--- Fields of a task: grows, '1' if its lines are such a result; plan; needs, "12 7:any 12", in the order of its arguments; waits, how many tasks it still waits for;
--- feeds, '1' if others need it; doomed_by, the id because of which it can never run; skipped, '1' if that is no failure.
--- A blocked task that need not wait any longer, or never will run, is in the set of those to be moved.
+-- Plans: what a task waits for, and what waits for it. A plan may have steps that are opened once the lines of a result are known
+-- (growth.lua): `growing` counts them, and it is not over before they are opened, or it is sure that they cannot be.
+-- Fields of a task: grows, '1' if its lines are such a result; plan; needs, "12 7:any 12", in the order of its arguments; waits, how many
+-- tasks it still waits for; feeds, '1' if others need it; doomed_by, the id because of which it can never run; skipped, '1' if that is no
+-- failure. A blocked task that need not wait any longer, or never will run, is in the set of those to be moved.
 
--- ending(t) is what a task came to, or nil. t is {state, outcome}.
+-- ending is what a task came to, or nil.
 local ends = {succeeded = true, failed = true, expired = true, timed_out = true, cancelled = true, terminated = true, orphaned = true}
 local function ending(state, outcome)
   if state == 'archived' then state = outcome end
@@ -15,7 +12,6 @@ local function ending(state, outcome)
 end
 
 -- verdict says what an end means to who needs it: 'met', 'never', 'skip' (never, but that is no failure), or 'wait'.
--- on is what the plan does on a failure.
 local function verdict(kind, ended, skipped, on)
   if not ended then return 'wait' end
   if kind == 'any' then return 'met' end
@@ -25,8 +21,7 @@ local function verdict(kind, ended, skipped, on)
   return on == 'hold' and 'wait' or 'never'
 end
 
--- signal(stamp, members) gives the servers work: t<id> for a task, p<id> for a plan, g<id> for its steps not opened
--- yet.
+-- signal gives the servers work: t<id> for a task, p<id> for a plan, g<id> for its steps not opened yet.
 local function signal(stamp, members)
   local v = {}
   for i, member in ipairs(members) do v[2 * i - 1], v[2 * i] = stamp, member end
@@ -34,7 +29,7 @@ local function signal(stamp, members)
   if redis.pcall('LLEN', K.wakeServer) == 0 then redis.pcall('LPUSH', K.wakeServer, '1') end
 end
 
--- relocate(from, to) moves a list to another key, and reports whether there was anything to move.
+-- relocate moves a list to another key, and reports whether there was anything to move.
 local function relocate(from, to)
   for first = 0, redis.call('LLEN', from) - 1, 1000 do
     redis.call('RPUSH', to, unpack(redis.call('LRANGE', from, first, first + 999)))
@@ -45,19 +40,16 @@ end
 -- amount(text) is a counter that somebody may have damaged.
 local function amount(text) return tonumber(text or '') or 0 end
 
--- nudge(plan, stamp) makes the servers look which steps of a plan can be opened now. A server that has looked names the
--- nudge it knew of, so that none in between is missed.
+-- nudge makes servers look which steps of a plan can be opened. One that has looked names the nudge it knew of, so none is missed.
 local function nudge(plan, stamp)
-  local key = K.plan(plan)
-  local t = redis.pcall('HMGET', key, 'growing', 'nudges')
-  if t.err then return signal(stamp, {'g' .. plan}) end
-  if amount(t[1]) <= 0 then return end
-  redis.call('HSET', key, 'nudges', string.format('%d', amount(t[2]) + 1))
+  local t = redis.pcall('HMGET', K.plan(plan), 'growing', 'nudges')
+  if not t.err and amount(t[1]) <= 0 then return end
+  if not t.err then redis.call('HSET', K.plan(plan), 'nudges', string.format('%d', amount(t[2]) + 1)) end
   signal(stamp, {'g' .. plan})
 end
 
--- over(plan, stamp) ends a plan in which nothing is left to do. Of one that has steps to be opened the servers say so first:
--- it is over if they have looked, and what these steps hang on has failed.
+-- over ends a plan in which nothing is left to do. Of one that has steps to be opened the servers say so first: it is over if they have
+-- looked, and what these steps hang on has failed.
 local function over(plan, stamp)
   local key = K.plan(plan)
   local t = redis.call('HMGET', key, 'state', 'left', 'bad', 'growing', 'growth_error')
@@ -75,7 +67,7 @@ local function over(plan, stamp)
   end
 end
 
--- sum(ends, outcome, skipped, n) notes an end of a task for account, or, with n = -1, that there was none.
+-- sum notes an end of a task for account, or, with n = -1, that there was none.
 local function sum(ends, outcome, skipped, n)
   local name = skipped and 'n:skipped' or 'n:' .. outcome
   local bad = outcome ~= 'succeeded' and not skipped
@@ -85,21 +77,18 @@ local function sum(ends, outcome, skipped, n)
   return ends
 end
 
--- account(plan, ends) counts ends of tasks in their plan. A plan that was damaged by hand is no reason to fail.
+-- account counts ends of tasks in their plan, and reports whether it could. A plan that was damaged by hand is no reason to fail.
 local function account(plan, ends)
-  local names, v = {'left'}, {}
-  for name in pairs(ends) do
-    if name ~= 'left' then names[#names + 1] = name end
-  end
-  local t = redis.pcall('HMGET', K.plan(plan), unpack(names))
-  if t.err or not t[1] then return end
+  local names, v = {}, {}
+  for name in pairs(ends) do names[#names + 1] = name end
+  local t = redis.pcall('HMGET', K.plan(plan), 'left', unpack(names))
+  if t.err or not table.remove(t, 1) then return end
   for i, name in ipairs(names) do v[2 * i - 1], v[2 * i] = name, string.format('%d', amount(t[i]) + ends[name]) end
   redis.call('HSET', K.plan(plan), unpack(v))
   return true
 end
 
--- sourced(plan, id, outcome, skipped, stamp): a task has ended whose lines steps of the plan are for. In a plan that holds on a
--- failure these need it like any other.
+-- sourced is for a task that has ended whose lines steps of the plan are for. On hold after a failure these need it like any other.
 local function sourced(plan, id, outcome, skipped, stamp)
   nudge(plan, stamp)
   local t = redis.pcall('HMGET', K.plan(plan), 'state', 'on_failure', 'growing')

@@ -1,8 +1,6 @@
--- rounds(held, r, limit) reads which rounds a worker's sessions run: at most
--- limit tasks, but all that the worker can hold, as {id, light fields...}, in the order of the ids, and the ids in
--- the set that are no round of this worker any more, because a foreign client
--- has moved the task or it is a dead letter. It writes nothing. r holds name (of the worker),
--- slots (as it has registered), running (name of the state) and aside (key).
+-- rounds(held, r, limit) reads which rounds a worker runs: at most limit tasks, but all that it can hold, as {id, light fields...}, in the
+-- order of the ids, and the ids in the set that are no round of it any more, because a foreign client has moved the task or it is a dead
+-- letter. It writes nothing. r holds name (of the worker), slots (as registered), running (name of the state) and aside (key).
 local function rounds(held, r, limit)
   local ids, found, stale = redis.call('SMEMBERS', held), {}, {}
   limit = math.max(limit, (tonumber(r.slots or '') or 0) + MAX_AHEAD)
@@ -18,11 +16,4 @@ local function rounds(held, r, limit)
     end
   end
   return found, stale
-end
-
--- forget(held, ids) takes ids out of such a set, 1000 a call: unpack has a limit.
-local function forget(held, ids)
-  for i = 1, #ids, 1000 do
-    redis.call('SREM', held, unpack(ids, i, math.min(i + 999, #ids)))
-  end
 end

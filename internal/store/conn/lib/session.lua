@@ -1,4 +1,3 @@
--- session is what is known of that of a worker.
 local sessions = {}
 local function session(worker)
   local doc = sessions[worker] or redis.pcall('HMGET', K.workerDoc(worker), 'incarnation', 'state', 'epoch', 'halted')

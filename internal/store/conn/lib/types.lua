@@ -1,7 +1,5 @@
--- wrongtype(kind, keys) is an error reply if one of these keys
--- holds another type, else nil. Redis does not undo the writes of a script that
--- fails in the middle, so a script asks before its first write about every key
--- that it has not read by then. The error says what begins the key, and nothing of whose it is.
+-- wrongtype(kind, keys) is an error reply if one of these keys holds another type, else nil. Redis does not undo what a failed script
+-- wrote, so a script asks before its first write about every key that it has not read by then. The error says only what begins the key.
 local typed = {}
 local function wrongtype(kind, keys)
   for _, key in ipairs(keys) do

@@ -1,0 +1,64 @@
+-- Effects: what moves mean beyond their tasks. It is noted move by move, and written once for all.
+local tallies, planned, feeding, ended = {}, {}, {}, false
+
+-- inplan notes what a move means to the plan of the task: what leaves `freed:`, what is left, and which dependants must hear of an end.
+local function inplan(plan, id, key, kind)
+  local of = planned[plan] or {moved = {}, ended = {}}
+  planned[plan] = of
+  if kind.from == 'blocked' then of.moved[#of.moved + 1] = id end
+  if kind.wake == 'ended' then
+    local t = redis.call('HMGET', key, 'feeds', 'skipped', 'grows')
+    of.ended[#of.ended + 1] = {id = id, outcome = kind.to, skipped = t[2] == '1', grows = t[3] == '1'}
+    if t[1] == '1' then feeding[#feeding + 1] = 't' .. id end
+  elseif kind.to == 'blocked' and redis.pcall('HGET', K.plan(plan), 'state') == 'held' then
+    redis.pcall('ZADD', K.freed(plan), id, id)
+  end
+end
+
+local function note(id, key, kind, t, round)
+  if kind.h and t[12] then vacate(id, t[12], t[11] or '', t[5] or '', t[13] or nil) end
+  if (kind.g or kind.b) and meta_quarantine and meta_quarantine ~= 'off' then learn(id, kind.g, key, t[10], t[11]) end
+  if kind.wake == 'ended' then
+    local queue = t[5] and t[5] ~= '' and t[5] or DEFAULT_QUEUE
+    local of = tallies[queue] or {}
+    tallies[queue] = of
+    of[kind.to] = (of[kind.to] or 0) + 1
+    ended = true
+  end
+  if t[6] then inplan(t[6], id, key, kind) end
+  happened(id, round, kind.from, kind.s and kind.via or kind.to, kind.event, kind.actor, kind.writer)
+  if kind.s then happened(id, round, kind.via, kind.to, 'settle', kind.actor, kind.writer) end
+  if kind.a then happened(id, round, kind.to, 'archived', 'archive', kind.actor, kind.writer) end
+end
+
+local function inplans()
+  --[[lib plans]]
+  for id, of in pairs(planned) do
+    if #of.moved > 0 then redis.pcall('ZREM', K.freed(id), unpack(of.moved)) end
+    local ends
+    for _, t in ipairs(of.ended) do ends = sum(ends or {}, t.outcome, t.skipped, 1) end
+    local counts = ends and account(id, ends)
+    for _, t in ipairs(of.ended) do
+      if t.grows then sourced(id, t.id, t.outcome, t.skipped, wall.text) end
+    end
+    if counts then over(id, wall.text) end
+  end
+  if #feeding > 0 then signal(wall.text, feeding) end
+end
+
+local function conclude()
+  release()
+  for node in pairs(praised) do forget(node) end
+  for queue, of in pairs(tallies) do
+    for outcome, n in pairs(of) do redis.pcall('HINCRBY', K.tally(queue), outcome, n) end
+  end
+  if next(planned) then inplans() end
+  local new = 0
+  for name in pairs(filled) do new = new + redis.call('SADD', K.buckets, name) end -- it may have been pruned
+  if new > 0 then -- nobody waits there
+    redis.call('HINCRBY', K.meta, 'buckets', new)
+    redis.call('PUBLISH', K.rules, '1')
+  end
+  for list in pairs(wakes) do token(list) end
+  if ended then redis.call('PUBLISH', K.changed, '1') end
+end
