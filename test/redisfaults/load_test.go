@@ -141,10 +141,9 @@ func (tm *team) openMany(t *testing.T, enough <-chan struct{}) {
 }
 
 // awaitWork gives each worker a task and waits until all are archived: then opener,
-// workers, server and archiver work. It returns how long that took.
-func (tm *team) awaitWork(t *testing.T, within time.Duration) time.Duration {
+// workers, server and archiver work.
+func (tm *team) awaitWork(t *testing.T) {
 	t.Helper()
-	begun := time.Now()
 	open := map[int64]bool{}
 	for _, name := range workers {
 		id, err := tm.open(t.Context(), job("ok", name))
@@ -153,7 +152,7 @@ func (tm *team) awaitWork(t *testing.T, within time.Duration) time.Duration {
 		}
 		open[id] = true
 	}
-	wait.Eventually(t, within-time.Since(begun), func() bool {
+	wait.Eventually(t, patience, func() bool {
 		for id := range open {
 			if task, err := tm.store.Task(t.Context(), id); err != nil || task.State != statemachine.Archived {
 				return false
@@ -162,7 +161,6 @@ func (tm *team) awaitWork(t *testing.T, within time.Duration) time.Duration {
 		}
 		return true
 	}, "the tasks %v of %v (one for each worker) are not archived", slices.Collect(maps.Keys(open)), workers)
-	return time.Since(begun)
 }
 
 // await waits until a task is in a state.
@@ -177,7 +175,7 @@ func (tm *team) await(t *testing.T, id int64, state statemachine.State) {
 // recovers is awaitWork after a fault that was over at end.
 func (tm *team) recovers(t *testing.T, fault string, end time.Time, bar time.Duration) {
 	t.Helper()
-	tm.awaitWork(t, bar-time.Since(end)+time.Second) // to say how late it is
+	tm.awaitWork(t)
 	took := time.Since(end)
 	t.Logf("recovery %s: %.1f s (bar %.0f s)", fault, took.Seconds(), bar.Seconds())
 	wait.Within(t, "recovery "+fault, end, end.Add(took), bar)

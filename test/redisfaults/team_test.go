@@ -54,7 +54,7 @@ func newTeamIn(t *testing.T, where config.Redis, namespace string, change ...fun
 		run[name] = tm.newWorker(t, name).Run
 	}
 	tm.background(t, run)
-	tm.awaitWork(t, patience)
+	tm.awaitWork(t)
 	return tm
 }
 
