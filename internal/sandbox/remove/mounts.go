@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,8 +24,8 @@ type Mounts struct {
 	table *Table
 }
 
-// Table is what was mounted at one moment; two looks between which nothing was mounted
-// or unmounted return the same one. Nil stands for what cannot be known.
+// Table is what was mounted at one moment; two looks return the same one if the same was
+// mounted. Nil stands for what cannot be known.
 type Table struct {
 	ids   map[int]bool
 	mount []mount
@@ -36,7 +37,10 @@ type mount struct {
 }
 
 // Now looks. A directory that was renamed, with a mount in it, is no change.
-func (m *Mounts) Now() *Table {
+func (m *Mounts) Now() *Table { return m.look(false) }
+
+// look reads the table if it has changed, or anew.
+func (m *Mounts) look(anew bool) *Table {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.file == nil {
@@ -50,18 +54,17 @@ func (m *Mounts) Now() *Table {
 	}
 	change := []unix.PollFd{{Fd: int32(m.file.Fd()), Events: unix.POLLPRI}}
 	n, err := unix.Poll(change, 0)
-	if m.table == nil || n != 0 || err != nil {
-		m.table = read(m.file)
+	if anew || m.table == nil || n != 0 || err != nil {
+		m.keep(read(m.file))
 	}
 	return m.table
 }
 
-// again reads the table although nothing may have changed.
-func (m *Mounts) again() *Table {
-	m.mu.Lock()
-	m.table = nil
-	m.mu.Unlock()
-	return m.Now()
+// keep replaces the table unless it is the same: who compares tables would look again for ever, and so would all others after that.
+func (m *Mounts) keep(t *Table) {
+	if t == nil || m.table == nil || !slices.Equal(t.mount, m.table.mount) {
+		m.table = t
+	}
 }
 
 // Close releases what Now keeps open.
@@ -121,7 +124,7 @@ func below(point, dir string) bool { return point == dir || strings.HasPrefix(po
 // was mounted before; it follows no link. The error is a *MountedError if something is
 // still mounted there. Processes that could mount more meanwhile must be dead.
 func (m *Mounts) Free(dir string, before *Table) error {
-	now := m.again()
+	now := m.look(true)
 	if now == nil || len(now.mount) == 0 {
 		return nil
 	}
@@ -144,7 +147,7 @@ func (m *Mounts) Free(dir string, before *Table) error {
 		if err := unmount(parent, above, left); err != nil {
 			return err
 		}
-		rest := m.again().within(there)
+		rest := m.look(true).within(there)
 		if len(rest) >= len(left) {
 			return &MountedError{Path: rest[0].point, Err: errors.New("it was unmounted, and is there again")}
 		}

@@ -45,7 +45,7 @@ func (h host) mounting(t *testing.T) {
 	}
 	t.Cleanup(func() { // before the directory is removed
 		var m Mounts
-		for left := m.again().within(h.dir); len(left) > 0; left = m.again().within(h.dir) {
+		for left := m.look(true).within(h.dir); len(left) > 0; left = m.look(true).within(h.dir) {
 			if err := unix.Unmount(left[len(left)-1].point, unix.MNT_DETACH); err != nil {
 				t.Fatal(err)
 			}
@@ -154,6 +154,25 @@ func TestFree(t *testing.T) {
 			noErr(t, Tree(h.tree))
 			h.check(t, false)
 		})
+	}
+}
+
+// A mount elsewhere is a change once, also after a tree was looked at because of it.
+func TestMountElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.mounting(t)
+	var m Mounts
+	defer m.Close()
+	before := m.Now()
+	noErr(t, unix.Mount("tmpfs", filepath.Join(h.dir, "host"), "tmpfs", 0, ""))
+	now := m.Now()
+	if now == before {
+		t.Error("the mount was not noticed")
+	}
+	noErr(t, m.Free(h.tree, before))
+	if m.Now() != now {
+		t.Error("each round looks for mounts from then on")
 	}
 }
 
