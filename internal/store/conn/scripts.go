@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -96,7 +97,7 @@ func newScripts(clock string, rooms []Scripts) *scripts {
 var made sync.Map
 
 func makeScripts(clock string, rooms []Scripts) *scripts {
-	words := map[string]string{"DEFAULT_QUEUE": "'" + task.DefaultQueue + "'"}
+	words := map[string]string{"DEFAULT_QUEUE": "'" + task.DefaultQueue + "'", "OUTCOMES": outcomes()}
 	for _, room := range rooms {
 		maps.Copy(words, room.Words)
 	}
@@ -112,6 +113,15 @@ func makeScripts(clock string, rooms []Scripts) *scripts {
 		}
 	}
 	return all
+}
+
+// outcomes is the set of them, as a table.
+func outcomes() string {
+	var set strings.Builder
+	for _, outcome := range statemachine.Outcomes() {
+		fmt.Fprintf(&set, "%s = true, ", outcome)
+	}
+	return "{" + set.String() + "}"
 }
 
 // relief changes nothing. But Redis lets a script go on without memory that has begun

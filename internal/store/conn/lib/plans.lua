@@ -5,7 +5,7 @@
 -- failure. A blocked task that need not wait any longer, or never will run, is in the set of those to be moved.
 
 -- ending is what a task came to, or nil.
-local ends = {succeeded = true, failed = true, expired = true, timed_out = true, cancelled = true, terminated = true, orphaned = true}
+local ends = OUTCOMES
 local function ending(state, outcome)
   if state == 'archived' then state = outcome end
   return ends[state] and state or nil

@@ -21,4 +21,4 @@ local function keepers(plan, retried, replayed)
   return all
 end
 
-local outcomes = {succeeded = true, failed = true, expired = true, timed_out = true, cancelled = true, terminated = true, orphaned = true}
+local outcomes = OUTCOMES
