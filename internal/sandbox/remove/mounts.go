@@ -55,16 +55,12 @@ func (m *Mounts) look(anew bool) *Table {
 	change := []unix.PollFd{{Fd: int32(m.file.Fd()), Events: unix.POLLPRI}}
 	n, err := unix.Poll(change, 0)
 	if anew || m.table == nil || n != 0 || err != nil {
-		m.keep(read(m.file))
+		// What says the same stays the same table: for another one each round would look again.
+		if now := read(m.file); now == nil || m.table == nil || !slices.Equal(now.mount, m.table.mount) {
+			m.table = now
+		}
 	}
 	return m.table
-}
-
-// keep replaces the table unless it is the same: who compares tables would look again for ever, and so would all others after that.
-func (m *Mounts) keep(t *Table) {
-	if t == nil || m.table == nil || !slices.Equal(t.mount, m.table.mount) {
-		m.table = t
-	}
 }
 
 // Close releases what Now keeps open.
