@@ -33,25 +33,11 @@ func (w *Worker) dispatch(ctx context.Context) {
 			continue
 		}
 		w.sayResumed()
-		if w.lull == nil && w.woken == "" && w.leaveToReports(ctx) {
+		if w.lull == nil && w.woken == "" && w.reporter.await(ctx) {
 			continue
 		}
 		w.dispatchOnce(ctx, asking, free)
 	}
-}
-
-// leaveToReports waits while reports are sent, which claim for idle slots in the same calls: a claim beside them would keep them from
-// that, and leave more slots idle. It reports whether there were any.
-func (w *Worker) leaveToReports(ctx context.Context) bool {
-	resting := w.reporter.resting()
-	if resting == nil {
-		return false
-	}
-	select {
-	case <-resting:
-	case <-ctx.Done():
-	}
-	return true
 }
 
 // lull is the answer to a claim that left nothing due, after which the next one waits for work.

@@ -250,7 +250,7 @@ type reporter struct {
 	waiting []*pendingReport
 	sending bool
 	linger  *time.Timer   // ends the wait of reports that are all patient
-	rest    chan struct{} // closed when nothing is sent any more; nil while nobody waits for that
+	sent    chan struct{} // closed when nothing is sent any more; nil while nobody awaits that
 }
 
 // pendingReport is a report on its way.
@@ -323,27 +323,36 @@ func (o *reporter) sendNext() {
 	defer o.mu.Unlock()
 	o.sending = false
 	o.next()
-	if !o.sending && o.rest != nil {
-		close(o.rest)
-		o.rest = nil
+	if !o.sending && o.sent != nil {
+		close(o.sent)
+		o.sent = nil
 	}
 }
 
-// resting is nil if nothing is sent, else closed when that is so again. Until then reports claim for idle slots too.
-func (o *reporter) resting() <-chan struct{} {
+// await waits while reports are sent, which claim for idle slots too meanwhile: a claim beside them would keep them from that, and
+// leave more slots idle. It reports whether there were any.
+func (o *reporter) await(ctx context.Context) bool {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.sending && o.rest == nil {
-		o.rest = make(chan struct{})
+	if o.sending && o.sent == nil {
+		o.sent = make(chan struct{})
 	}
-	return o.rest
+	sent := o.sent
+	o.mu.Unlock()
+	if sent == nil {
+		return false
+	}
+	select {
+	case <-sent:
+	case <-ctx.Done():
+	}
+	return true
 }
 
-// awaited reports whether somebody waits until nothing is sent any more.
+// awaited reports whether somebody does so.
 func (o *reporter) awaited() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.rest != nil
+	return o.sent != nil
 }
 
 // next lets one of those that wait send, if nobody does. If all are patient, it waits until the first has waited long enough.

@@ -302,8 +302,7 @@ func TestClaimAlong(t *testing.T) {
 	}
 }
 
-// While reports are sent the dispatcher leaves the idle slots to them: the next call claims for those too. Else it would go on
-// claiming beside them, for the slots that they make idle because it claims.
+// While reports are sent they claim for idle slots too if that is left to them.
 func TestReportsClaimForIdleSlots(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -315,7 +314,7 @@ func TestReportsClaimForIdleSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := w.reporter
-	if w.leaveToReports(t.Context()) {
+	if o.await(t.Context()) {
 		t.Error("waits for reports that nobody sends")
 	}
 	o.enter(&pendingReport{commit: &tasks.Commit{}})
@@ -323,18 +322,65 @@ func TestReportsClaimForIdleSlots(t *testing.T) {
 	if request := o.request(1); request != nil {
 		t.Errorf("claims %d beside the dispatcher", request.Max)
 	}
-	left := make(chan bool, 1)
-	go func() { left <- w.leaveToReports(t.Context()) }()
-	wait.Eventually(t, patience, o.awaited, "the dispatcher does not wait")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if !o.await(ended) {
+		t.Error("there were no reports")
+	}
 	if request := o.request(1); request == nil || request.Max != 4 {
 		t.Errorf("asks for %+v, want one for the slot that has reported and three for idle ones", request)
 	}
-	o.sendNext()
-	if !wait.Receive(t, patience, left, "the dispatcher waits for ever") {
-		t.Error("the dispatcher claims although reports were sent")
+	if o.sendNext(); o.awaited() {
+		t.Error("still left to reports, of which there are none")
 	}
-	o.enter(&pendingReport{commit: &tasks.Commit{}})
-	ended, end := context.WithCancel(t.Context())
-	end()
-	w.leaveToReports(ended)
+}
+
+// turnstile lets reports through one by one, and all of them once the test is over.
+type turnstile struct {
+	*store.Store
+	came, pass chan struct{}
+	over       <-chan struct{}
+}
+
+func (g *turnstile) Turn(ctx context.Context, commits []tasks.Commit, req *tasks.ClaimRequest) tasks.Turn {
+	if len(commits) > 0 {
+		select {
+		case g.came <- struct{}{}:
+		case <-g.over:
+		}
+		select {
+		case <-g.pass:
+		case <-g.over:
+		}
+	}
+	return g.Store.Turn(ctx, commits, req)
+}
+
+// The dispatcher leaves idle slots to the reports that are on their way. Claiming beside them it would keep them from claiming, and go
+// on so for the slots that they make idle.
+func TestDispatcherLeavesIdleSlotsToReports(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ids := s.Open(t, slices.Repeat([]task.Definition{storetest.Spec(forHandler("noop"))}, 2)...)
+	g := &turnstile{s.Store, make(chan struct{}), make(chan struct{}), t.Context().Done()}
+	second := make(chan struct{})
+	w := s.start(t, func(o *options) {
+		o.Slots, o.Backend = 2, g
+		handlers(map[string]Handler{"noop": func(_ context.Context, j *Job) error {
+			if j.Task.ID == ids[1] {
+				<-second
+			}
+			return nil
+		}})(o)
+	})
+	wait.Receive(t, patience, g.came, "nothing is reported")
+	close(second)
+	wait.Eventually(t, patience, func() bool { return w.pool.count(reporting) == 2 }, "the second task does not end")
+	g.pass <- struct{}{}
+	wait.Receive(t, patience, g.came, "the second report does not follow")
+	wait.Eventually(t, patience, w.reporter.awaited, "the dispatcher claims beside the report")
+	g.pass <- struct{}{}
+	for _, id := range ids {
+		s.await(t, id, sm.Succeeded, sm.Executed)
+	}
 }
