@@ -27,8 +27,8 @@ func TestBytesOfAWaitingTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes := (used[1].Memory - used[0].Memory) / float64(tasks[1]); bytes > 740 {
-		t.Errorf("%.0f bytes", bytes)
+	if each := (used[1].Memory - used[0].Memory) / float64(tasks[1]); each > 740 {
+		t.Errorf("%.0f bytes", each)
 	}
 }
 

@@ -7,8 +7,7 @@
 --   a lost one, and one that has left), drain (order that stays), bucket (of the default one), pid, node, fields (their number); then these
 -- Returns {'registered', now, id, incarnation, lease, order}; {'taken', now, heartbeat, allowance, fields and values of the holder} and
 -- nothing changes; or {'former', now, {task...}, slots}: an earlier session holds tasks still. Then it can neither renew nor claim any
--- more, and nothing else changes. Sent again by the same identity: the same. Where somebody has deleted the entry in lease, the name is
--- free.
+-- more, and nothing else changes. Sent again by the same identity: the same. If the entry in lease was deleted, the name is free.
 local stamp, seconds = now()
 local lease = published(A.lease)
 local doc = redis.call('HMGET', K.workerDoc, 'incarnation', 'state', 'identity', 'order', 'lease', 'epoch', 'slots')

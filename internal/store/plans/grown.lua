@@ -1,5 +1,5 @@
--- grown ends a server's look at the steps of a plan not opened yet. It marks steps without tasks as opened or skipped; if there are none,
--- and no nudge came meanwhile, there is no work before the next nudge.
+-- grown is called when a server has looked at the steps of a plan that are not opened yet. It marks those without tasks as opened or
+-- skipped. If there are none, and no nudge came meanwhile, nothing is left to do until the next nudge.
 -- KEYS meta, plan, growth
 -- ARGV id, nudges (that it knew of), trouble (why steps cannot be opened, or '');
 --   then for each step without tasks: index, 'opened' or 'skipped', the task whose lines it was for or ''

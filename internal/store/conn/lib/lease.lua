@@ -1,5 +1,5 @@
--- published(default) is the lease in seconds that a server has published, or the default if there is none above 0. allowance(lease,
--- granted) is how long a worker may be silent: at least as long as its last heartbeat was told, on which it relies until the next one.
+-- published is the lease that a server has published, in seconds, or the default if none is valid. allowance is how long a worker may be
+-- silent: no less than the lease that its last heartbeat was granted, since it relies on that until the next one.
 local function published(default)
   local lease = tonumber(redis.call('HGET', K.meta, 'worker_timeout') or '')
   return lease and lease > 0 and lease or tonumber(default)

@@ -1,5 +1,5 @@
 --[[lib slots]]
--- unhold takes it out. Returns 1 if the worker's set had it, else 0.
+-- unhold takes a round out of all that counts it. It returns 1 if the worker's set had it, else 0.
 local function unhold(task, round, id)
   local t = redis.pcall('HMGET', task, round .. ':worker', round .. ':node', 'queue', round .. ':resources')
   if t.err or not t[1] then return 0 end
