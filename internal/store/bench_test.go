@@ -16,7 +16,7 @@ import (
 )
 
 // Every benchmark reports the time for one task, over a unix socket, in calls
-// of 1 and of 100 tasks, and how much of it scripts of Redis took. Tasks have finite deadlines, so all indices are at work.
+// of 1 and of 100 tasks, and how much of it scripts of Redis took, and their commands. Tasks have finite deadlines, so all indices are at work.
 
 func BenchmarkOpen(b *testing.B) {
 	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
@@ -114,31 +114,32 @@ func bySize(b *testing.B, run func(*testing.B, *storetest.Space, int)) {
 // timed is what a benchmark is about. No other one uses the Redis meanwhile.
 func timed(b *testing.B, sp *storetest.Space, run func()) {
 	b.Helper()
-	before := scriptTime(b, sp)
+	scripts, commands := timesOf(b, sp)
 	b.ResetTimer()
 	run()
 	b.StopTimer()
-	b.ReportMetric((scriptTime(b, sp)-before)/float64(b.N), "redis-µs/op")
+	scriptsAfter, commandsAfter := timesOf(b, sp)
+	b.ReportMetric((scriptsAfter-scripts)/float64(b.N), "redis-µs/op")
+	b.ReportMetric((commandsAfter-commands)/float64(b.N), "commands-µs/op")
 }
 
-var evalshaTime = regexp.MustCompile(`cmdstat_evalsha:calls=\d+,usec=(\d+)`)
+var commandTime = regexp.MustCompile(`cmdstat_([a-z|]+):calls=\d+,usec=(\d+)`)
 
-// scriptTime is how many microseconds Redis has spent in scripts.
-func scriptTime(b *testing.B, sp *storetest.Space) float64 {
+// timesOf is how many microseconds Redis has spent in scripts, and in commands, most of them within the scripts.
+func timesOf(b *testing.B, sp *storetest.Space) (scripts, commands float64) {
 	b.Helper()
-	info, err := sp.Raw.Info(b.Context(), "commandstats").Result()
-	if err != nil {
-		b.Fatal(err)
+	for _, found := range commandTime.FindAllStringSubmatch(sp.Raw.Info(b.Context(), "commandstats").Val(), -1) {
+		us, err := strconv.ParseFloat(found[2], 64)
+		switch {
+		case err != nil:
+			b.Fatal(err)
+		case found[1] == "evalsha":
+			scripts += us
+		case found[1] != "info":
+			commands += us
+		}
 	}
-	found := evalshaTime.FindStringSubmatch(info)
-	if found == nil {
-		return 0
-	}
-	us, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return us
+	return scripts, commands
 }
 
 func benchmarkOpen(b *testing.B, sp *storetest.Space, n, size int) {
