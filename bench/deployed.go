@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -21,7 +23,7 @@ import (
 )
 
 // deployment is TDF as it is deployed: the built server and workers, each a process, and a manager in this process that opens
-// all tasks, handles their results and archives them. All log as much as by default, into files.
+// all tasks, and handles their results unless these are archived at once. All log as much as by default, into files.
 type deployment struct {
 	// bin is the directory of the built programs, dir one for configurations and logs, script the program of the tasks.
 	bin, dir, script string
@@ -31,6 +33,8 @@ type deployment struct {
 	workers, slots int
 	// containment is that of the configuration; any but auto is required.
 	containment string
+	// archive is the field of the tasks.
+	archive string
 	// settings are further ones of the daemons, as in worker.keep_rounds=1.
 	settings []string
 }
@@ -74,12 +78,10 @@ func (t deployment) measure(ctx context.Context, dir, config string, n int) (too
 	m := manager.New(site, "bench", manager.Options{})
 	// As tdf-manager run: a manager mostly waits.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	if err := t.campaign(ctx, m, 10*t.workers*t.slots); err != nil { // fetches the program and starts the shims
+	if _, err := t.campaign(ctx, m, 10*t.workers*t.slots); err != nil { // fetches the program and starts the shims
 		return 0, err
 	}
-	start := time.Now()
-	err = t.campaign(ctx, m, n)
-	return time.Since(start), err
+	return t.campaign(ctx, m, n)
 }
 
 // startDaemons returns what it has started also with an error.
@@ -112,18 +114,40 @@ func (t deployment) startDaemons(ctx context.Context, dir, config string) (all [
 	return all, nil
 }
 
-// campaign opens n tasks, waits until they are archived, and checks what they gave.
-func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) error {
-	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: "bench", Source: "rsync:" + t.script}, n)); err != nil {
-		return err
+// campaign opens n tasks, waits until they are archived, which it times, and checks what they gave.
+func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) (time.Duration, error) {
+	start := time.Now()
+	all, err := m.SubmitAll(ctx, numbered(task.Spec{Program: "bench", Source: "rsync:" + t.script, Archive: t.archive}, n))
+	if err != nil {
+		return 0, err
 	}
-	return site.Archive(ctx, m, n, func(task *task.Task) error {
-		if task.Output() == task.Input+"\n" {
-			return nil
+	if t.archive != task.ArchiveAtOnce {
+		err := site.Archive(ctx, m, n, checkTask)
+		return time.Since(start), err
+	}
+	err = site.AwaitArchived(ctx, m)
+	took := time.Since(start)
+	for part := range slices.Chunk(all, 100) {
+		ids := make([]int64, len(part))
+		for i := range part {
+			ids[i] = part[i].ID
 		}
-		return fmt.Errorf("task %d has %s: input %q, output %q, error %q",
-			task.ID, task.EndState(), task.Input, task.Output(), task.Failure())
-	})
+		tasks, readErr := m.Tasks(ctx, ids)
+		err = errors.Join(err, readErr)
+		for _, task := range tasks {
+			err = cmp.Or(err, checkTask(task))
+		}
+	}
+	return took, err
+}
+
+// checkTask is checkOutput of a task's input.
+func checkTask(task *task.Task) error {
+	if task.Output() == task.Input+"\n" {
+		return nil
+	}
+	return fmt.Errorf("task %d has %s: input %q, output %q, error %q",
+		task.ID, task.EndState(), task.Input, task.Output(), task.Failure())
 }
 
 // daemon is one of the built programs while it runs.

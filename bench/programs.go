@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/site"
+	"github.com/tdf-go/tdf/task"
 )
 
 // script is what each task runs.
@@ -40,10 +41,12 @@ func (b *bench) programs(ctx context.Context) ([]Table, error) {
 		b.xargs(ctx, script), b.parallel(ctx, script), b.spawn(ctx, script), b.plain(plainName, script), b.asynqPrograms(ctx, script),
 	}
 	for _, layer := range b.containments {
-		all = append(all, b.deployed(script, layer, 1, b.Slots))
+		all = append(all, b.deployed(script, layer, task.ArchiveByManager, 1, b.Slots))
 	}
+	last := b.containments[len(b.containments)-1]
+	all = append(all, b.deployed(script, last, task.ArchiveAtOnce, 1, b.Slots))
 	if b.Slots > 1 {
-		all = append(all, b.deployed(script, b.containments[len(b.containments)-1], b.Slots, 1))
+		all = append(all, b.deployed(script, last, task.ArchiveByManager, b.Slots, 1))
 	}
 	xargs, parallel := all[0].name, all[1].name
 	return b.compare(ctx, all, comparison{
@@ -56,6 +59,7 @@ func (b *bench) programs(ctx context.Context) ([]Table, error) {
 		ratios: []Metric{rate},
 		targets: []target{
 			{groupName, xargs, rate, 0.85, 1}, {defaultName, xargs, rate, 0.7, 0.9},
+			{defaultName + byItself, xargs, rate, 0.85, 0.95},
 			{defaultName, parallel, rate, 4, 5},
 		},
 	})
@@ -68,7 +72,7 @@ func (b *bench) wide(ctx context.Context) ([]Table, error) {
 		return nil, err
 	}
 	xargs := b.xargs(ctx, script)
-	return b.compare(ctx, []*contender{xargs, b.deployed(script, "group", 1, b.Slots)}, comparison{
+	return b.compare(ctx, []*contender{xargs, b.deployed(script, "group", task.ArchiveByManager, 1, b.Slots)}, comparison{
 		Table: Table{
 			Name: "wide", Title: fmt.Sprintf("No-op `sh` programs: %d a run, %d at a time", b.Tasks, b.Slots),
 			Metrics: []Metric{rate}, Reference: xargs.name,
@@ -245,10 +249,13 @@ func checkLines(name string, n int, out []byte) error {
 }
 
 // deployed is TDF as it is deployed, on a private Redis.
-func (b *bench) deployed(script, containment string, workers, slots int) *contender {
+func (b *bench) deployed(script, containment, archive string, workers, slots int) *contender {
 	name := "TDF, containment " + containment
 	if containment == "auto" {
 		name = defaultName
+	}
+	if archive == task.ArchiveAtOnce {
+		name += byItself
 	}
 	if workers > 1 {
 		name += fmt.Sprintf(", %d workers of %d slot", workers, slots)
@@ -257,7 +264,7 @@ func (b *bench) deployed(script, containment string, workers, slots int) *conten
 		err = withRedis(ctx, func(srv *site.Redis) error {
 			tdf := deployment{
 				bin: b.bin, dir: b.dir, redis: srv.Socket(), script: script, workers: workers, slots: slots, containment: containment,
-				settings: b.settings,
+				archive: archive, settings: b.settings,
 			}
 			took, err = tdf.run(ctx, n)
 			return err

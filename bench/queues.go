@@ -132,8 +132,11 @@ func (b *bench) start(c *site.Crew, h worker.Handler) error {
 	return errors.Join(c.Servers(1), c.Workers(b.Workers, hand))
 }
 
-// atOnceName is TDF with tasks that what ends them archives.
-const atOnceName = tdfName + ", archived at once"
+// byItself ends the names of contenders whose tasks are archived by what ends them.
+const (
+	byItself   = ", archived at once"
+	atOnceName = tdfName + byItself
+)
 
 // archiving is how tasks get from their end to the archive.
 type archiving struct {

@@ -29,12 +29,11 @@ type Selection struct {
 	// is, as far as the other conditions go.
 	IDs []IDRange
 	All bool
-	// States are those a task may be in, in the order wanted; none means every
-	// state, but Archived only where IDs or Outcomes are given, or with Archived.
+	// States are those a task may be in, in the order wanted; an outcome means the tasks
+	// that ended so, archived or not. None means every state, but Archived only where
+	// IDs are given, or with Archived.
 	States   []statemachine.State
 	Archived bool
-	// Outcomes are how an ended task may have ended, archived or not.
-	Outcomes []statemachine.State
 	// Queue and Program are exact names; empty means any. Plan is the id of a plan, 0
 	// for any.
 	Queue, Program string
@@ -144,11 +143,6 @@ func (s *Selection) checkNames() error {
 			return fieldError("states", string(state), "the name of a state")
 		}
 	}
-	for _, outcome := range s.Outcomes {
-		if !outcome.IsOutcome() {
-			return fieldError("outcomes", string(outcome), "the name of an outcome")
-		}
-	}
 	return nil
 }
 
@@ -168,21 +162,26 @@ func (s *Selection) fields() []string {
 	return fields
 }
 
-// states are those a task may be in.
+// states are the sets to look through for tasks that may be meant.
 func (s *Selection) states() []statemachine.State {
+	if s.someArchived() {
+		return append(slices.Clone(s.States), statemachine.Archived)
+	}
 	if len(s.States) > 0 {
 		return s.States
 	}
-	everywhere := s.Archived || s.IDs != nil || len(s.Outcomes) > 0
 	return slices.DeleteFunc(statemachine.States(), func(state statemachine.State) bool {
-		return state == statemachine.Archived && !everywhere || len(s.Outcomes) > 0 && !state.Terminal()
+		return state == statemachine.Archived && !s.Archived && s.IDs == nil
 	})
 }
 
-// narrowWithin reports whether not every task of a state is meant.
-func (s *Selection) narrowWithin() bool {
-	return len(s.Outcomes) > 0 || s.narrowSpec() || s.Match != nil
+// someArchived reports whether some archived tasks are meant and others are not, by how they ended.
+func (s *Selection) someArchived() bool {
+	return slices.ContainsFunc(s.States, statemachine.State.IsOutcome) && !slices.Contains(s.States, statemachine.Archived)
 }
+
+// narrowWithin reports whether not every task of a state is meant.
+func (s *Selection) narrowWithin() bool { return s.narrowSpec() || s.Match != nil }
 
 type selector struct {
 	m      *Manager
@@ -321,7 +320,7 @@ func (s *selector) enough(state statemachine.State) bool {
 }
 
 func (s *selector) wanted(state statemachine.State) int {
-	if s.sel.Limit == 0 || s.sel.narrowWithin() {
+	if s.sel.Limit == 0 || s.sel.narrowWithin() || state == statemachine.Archived && s.sel.someArchived() {
 		return s.size
 	}
 	return min(s.size, s.sel.Limit-s.found[state])
@@ -353,9 +352,10 @@ func (s *selector) means(t *task.Task) bool {
 	if t.State == statemachine.None {
 		return s.sel.IDs != nil && !s.sel.narrow()
 	}
-	return slices.Contains(s.states, t.State) &&
-		(len(s.sel.Outcomes) == 0 || slices.Contains(s.sel.Outcomes, t.End())) &&
-		s.sel.Fits(t)
+	if t.State == statemachine.Archived && s.sel.someArchived() {
+		return slices.Contains(s.states, t.Outcome) && s.sel.Fits(t)
+	}
+	return slices.Contains(s.states, t.State) && s.sel.Fits(t)
 }
 
 // Fits reports whether a task has the queue, program, plan and labels that are meant.

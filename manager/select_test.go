@@ -26,8 +26,10 @@ func TestSelect(t *testing.T) {
 		{Selection{All: true, Archived: true}, []int64{1, 2, 3, 4, 5, 6, 7}},
 		{Selection{States: []sm.State{sm.Open, sm.Blocked}}, []int64{5, 6, 7}},
 		{Selection{States: []sm.State{sm.Archived}}, []int64{1}},
-		{Selection{Outcomes: []sm.State{sm.Failed}}, []int64{1, 2}},
-		{Selection{Outcomes: []sm.State{sm.Failed}, States: []sm.State{sm.Failed}}, []int64{2}},
+		{Selection{States: []sm.State{sm.Failed}}, []int64{1, 2}},
+		{Selection{States: []sm.State{sm.Failed, sm.Open}}, []int64{1, 2, 6, 7}},
+		{Selection{States: []sm.State{sm.Succeeded}}, []int64{3}},
+		{Selection{States: []sm.State{sm.Succeeded, sm.Archived}}, []int64{1, 3}},
 		{Selection{Queue: "q"}, []int64{5}},
 		{Selection{Queue: task.DefaultQueue, Program: "p"}, []int64{2, 3, 4, 7}},
 		{Selection{Program: "r"}, []int64{6}},
@@ -58,7 +60,7 @@ func TestSelectWalks(t *testing.T) {
 		want []int64
 	}{
 		{Selection{All: true}, []int64{2, 3, 4, 5, 6, 7}},
-		{Selection{Outcomes: []sm.State{sm.Failed}}, []int64{1, 2}},
+		{Selection{States: []sm.State{sm.Failed}}, []int64{1, 2}},
 		{Selection{All: true, Limit: 1}, []int64{2, 3, 4, 5, 6}},
 	} {
 		var got []int64
@@ -191,7 +193,7 @@ func TestSelectRefuses(t *testing.T) {
 	}{
 		{"all", Selection{}}, {"all", Selection{Archived: true}}, {"all", Selection{All: true, IDs: []IDRange{{1, 2}}}},
 		{"ids", Selection{IDs: []IDRange{{0, 2}}}}, {"ids", Selection{IDs: []IDRange{{3, 2}}}},
-		{"states", Selection{States: []sm.State{"opn"}}}, {"outcomes", Selection{Outcomes: []sm.State{sm.Open}}},
+		{"states", Selection{States: []sm.State{"opn"}}},
 		{"limit", Selection{All: true, Limit: -1}},
 	} {
 		n := 0

@@ -142,7 +142,7 @@ cat <<'END'
    ../../bin/tdf-server server.cfg                      stop it with Ctrl-C
    ../../bin/tdf-worker worker-A worker.cfg             as many as you like, each with another name
    go run . 10 100 3 manager.cfg                        the manager
-   ../../bin/tdf-manager --config manager.cfg ls --all  lists the tasks; try also stats, show 1, logs 1
+   ../../bin/tdf-manager --config manager.cfg ls        lists the tasks; try also stats, show 1, logs 1
 
    examples/sum/main.go     the manager's program, which uses the package manager
    examples/sum/run.sh      what the workers run

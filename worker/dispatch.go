@@ -48,7 +48,7 @@ type lull struct {
 
 // dispatchOnce claims and works. Where the last claim left nothing due, it waits for work first.
 func (w *Worker) dispatchOnce(ctx, asking context.Context, free int) {
-	session, _, _ := w.lease.now()
+	session := w.lease.last()
 	if l := w.lull; l != nil {
 		w.lull = nil
 		w.idle(ctx, l, session.Incarnation, free)
@@ -166,7 +166,7 @@ func (w *Worker) resolveDoubt(ctx context.Context) {
 // clearDoubt asks once. The tasks of a session that is over are taken back
 // together with its lease.
 func (w *Worker) clearDoubt(ctx context.Context) error {
-	session, _, held := w.lease.now()
+	session, held := w.lease.now()
 	if !w.claims.doubts(session.Incarnation) {
 		return nil
 	}

@@ -31,7 +31,7 @@ func (w *Worker) beat(ctx context.Context) {
 
 // renew makes one heartbeat and returns the pause before the next.
 func (w *Worker) renew(ctx context.Context) time.Duration {
-	session, _, _ := w.lease.now()
+	session := w.lease.last()
 	interval := w.lease.interval()
 	sent := shim.Now()
 	limit, cancel := context.WithTimeoutCause(ctx, interval, task.ErrUnreachable)
@@ -52,7 +52,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 	case ctx.Err() != nil:
 		return 0
 	}
-	if _, _, held := w.lease.now(); held && errors.Is(err, ErrAway) {
+	if _, held := w.lease.now(); held && errors.Is(err, ErrAway) {
 		// Nobody can have taken a round over by then, and once Redis is back no
 		// server judges before one full lease.
 		w.extend(w.lease.renew(0, sent))
@@ -255,11 +255,18 @@ func (l *lease) stop() {
 	}
 }
 
-// now returns the session, until when it holds, and whether it does.
-func (l *lease) now() (Session, shim.Instant, bool) { //nolint:unparam // see end, which needs no clock
+// now returns the session, and whether it holds.
+func (l *lease) now() (Session, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.session, l.until, l.held && shim.Now() < l.until
+	return l.session, l.held && shim.Now() < l.until
+}
+
+// last is the session, whether or not it still holds: without a look at the clock.
+func (l *lease) last() Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
 }
 
 // end is until when the session holds, if it does.

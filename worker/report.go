@@ -430,7 +430,7 @@ func (o *reporter) request(n int) *ClaimRequest {
 		return nil
 	}
 	n += free
-	session, _, _ := w.lease.now()
+	session := w.lease.last()
 	return w.claims.begin(session.Incarnation, n+ahead, ahead)
 }
 

@@ -129,7 +129,7 @@ func (s *slot) begin(r *round, cancel context.CancelCauseFunc, incarnation int64
 	if r.Task.StopAsked || s.worker.cancelled(r) {
 		s.stopRound(r, ErrCancelled)
 	}
-	if session, _, held := s.worker.lease.now(); !held || session.Incarnation != incarnation {
+	if session, held := s.worker.lease.now(); !held || session.Incarnation != incarnation {
 		s.hard.Store(true)
 		cancel(errLeaseOver)
 	}

@@ -109,7 +109,7 @@ func (w *Worker) draining() bool {
 type pauseReason struct{ kind, text string }
 
 func (w *Worker) whyPaused() pauseReason {
-	_, _, held := w.lease.now()
+	_, held := w.lease.now()
 	because := func(text string) pauseReason { return pauseReason{text, text} }
 	switch {
 	case w.rounds.Err() != nil:

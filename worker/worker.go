@@ -218,7 +218,7 @@ func (w *Worker) live() error {
 // leave ends the session. If that fails the lease runs out, which costs nothing
 // because the worker holds no task any more.
 func (w *Worker) leave() {
-	session, _, _ := w.lease.now()
+	session := w.lease.last()
 	for {
 		err := w.opts.Backend.Leave(w.reports, session)
 		switch {

@@ -167,7 +167,7 @@ func TestStatusNumbers(t *testing.T) {
 func TestCreatedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	id := w.submitted(t, w.script(t, "p", "[ $TDF_ROUND = 1 ]"), "--max-fails", "1")
+	id := w.submitted(t, w.script(t, "p", "[ $TDF_ROUND = 1 ]"), "--max-fails", "1", "--archive", "manager")
 	created := w.hash(t, id)["0:open"]
 	before := w.hash(t, id)
 	changed := func(what string) {

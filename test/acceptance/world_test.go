@@ -184,12 +184,12 @@ func (w *world) open(t *testing.T, specs ...task.Spec) []int64 {
 }
 
 // await waits until the task is in the state, and reads it. Executed is also what went on from there because its worker
-// has settled it.
+// has settled it, and an outcome what was archived with it.
 func (w *world) await(t *testing.T, id int64, state sm.State) *tasks.TaskHeader {
 	t.Helper()
 	wait.Eventually(t, patience, func() bool {
-		is := w.state(t, id)
-		return is == state || state == sm.Executed && is == sm.Succeeded
+		is, err := w.Store.Task(t.Context(), id)
+		return err == nil && (is.State == state || state == sm.Executed && is.State == sm.Succeeded || state.IsOutcome() && is.Outcome == state)
 	}, "task %d is not %s but %s",
 		id, state, late(func() string { return fmt.Sprint(w.state(t, id)) }))
 	return w.Task(t, id)

@@ -91,7 +91,7 @@ func limited(t *testing.T, version string) *rig {
 // life is what happens to tasks, and what operators do.
 func (r *rig) life() {
 	r.t.Helper()
-	ok := r.submit("ok", "echo done")
+	ok := r.submit("ok", "echo done", "--archive", "manager")
 	retried := r.submit("retried", `[ "$TDF_ROUND" = 1 ] || exit 3`, "--max-fails", "2", "--retry-delay", "0.1")
 	failed := r.submit("failed", "exit 4")
 	late := r.submit("late", "sleep 60", "--timeout", "0.5", "--max-timeouts", "1")

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -148,12 +149,13 @@ func (r *rig) submit(name, body string, flags ...string) string {
 	return id
 }
 
-// becomes waits until a task is in a state.
+// becomes waits until a task is in a state, or archived with that outcome.
 func (r *rig) becomes(id, state string) {
 	r.t.Helper()
 	var last any
 	wait.Eventually(r.t, patience, func() bool {
-		last = r.srv.Do(r.t, "HGET", r.ns+":task:"+id, "state")
-		return last == state
+		last = r.srv.Do(r.t, "HMGET", r.ns+":task:"+id, "state", "outcome")
+		is, _ := last.([]any)
+		return slices.Contains(is, any(state))
 	}, "task %s is not %s, but %v", id, state, &last)
 }

@@ -51,7 +51,7 @@ func cellar(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
 	b.must("queue", "add", "q")
-	const task = "submit --program p --source rsync:run.sh --end-before inf "
+	const task = "submit --program p --archive manager --source rsync:run.sh --end-before inf "
 	submit := func(words string) { b.must(fields(task + words)...) }
 	submit("-- one")
 	submit("--priority 0 -- two words")
@@ -112,14 +112,13 @@ func TestArchiveSaysTheSame(t *testing.T) {
 		"show 1", "show 1 --json", "show 6", "show 6 --json", "show 8", "logs 1", "logs 1 --json", "logs 6 --stderr", "logs 6 --round 0 --stderr",
 		"ls 1-8", "ls 1-8 -o wide", "ls 2,4", "ls 1-8 --program r",
 	}
-	lists := []string{"ls --all --json", "ls 1-8 --json", "ls 1-8 --queue q --json", "ls 1-8 --match broke --json"}
+	lists := []string{"ls --json", "ls 1-8 --json", "ls 1-8 --queue q --json", "ls 1-8 --match broke --json"}
 	before := map[string]result{}
 	for _, verb := range append(verbs, lists...) {
 		before[verb] = b.run(fields(verb)...)
 	}
 	b.retire(dir)
 	cold := func(verb string) result {
-		verb = strings.Replace(verb, " --all", "", 1)
 		return execute(t.Context(), "", append(fields(verb), "--archive", dir)...) // without a configuration
 	}
 	for _, verb := range verbs {
@@ -205,7 +204,6 @@ func TestArchiveRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"ls --all":         "all",
 		"ls last":          "last",
 		"show last":        "last",
 		"ls --state open":  "--state open",
@@ -288,7 +286,7 @@ func TestArchiveAfterFlush(t *testing.T) {
 	r := b.run("show", "1", "--archive", dir)
 	wantText(t, r.out, "second life")
 	wantText(t, r.err, "2 tasks had the id 1")
-	if n := strings.Count(b.must("ls", "1", "--archive", dir), "archived"); n != 2 {
+	if n := strings.Count(b.must("ls", "1", "--archive", dir), "succeeded"); n != 2 {
 		t.Errorf("%d tasks with the id 1, want 2", n)
 	}
 }

@@ -24,12 +24,8 @@ const page = 500
 type bulkVerb struct {
 	choice choice
 	// states are those of the tasks that the verb can change: what is looked
-	// through where tasks are not named by their ids. outcomes are the same for
-	// verbs that work on ended tasks, archived or not.
-	states, outcomes []statemachine.State
-	// narrowed says that the outcomes count also beside ids, and that they are
-	// enough to say which tasks are meant.
-	narrowed bool
+	// through where tasks are not named by their ids.
+	states []statemachine.State
 	// careful verbs want --yes for all tasks at once.
 	careful bool
 	// effects are what the verb can do to a task, in the order of the report.
@@ -75,7 +71,7 @@ func (b *bulkVerb) do(ctx context.Context, s *session) error {
 	if err != nil && t.Empty() {
 		return err
 	}
-	return b.report(ctx, s, t, sel.IDs != nil && !b.choice.Narrow() && !b.narrowed, err)
+	return b.report(ctx, s, t, sel.IDs != nil && !b.choice.Narrow(), err)
 }
 
 // selection is which tasks to look at.
@@ -84,16 +80,13 @@ func (b *bulkVerb) selection(ctx context.Context, s *session) (manager.Selection
 	if err != nil {
 		return sel, err
 	}
-	if b.narrowed {
-		sel.Outcomes, sel.All = b.outcomes, sel.IDs == nil
-	}
 	switch {
 	case sel.IDs == nil && !sel.All:
 		return sel, cli.Usagef("which tasks? Name them as 7, 3-9, last or all, or narrow them by --state, --queue, --program, --match")
-	case sel.All && !b.choice.Narrow() && !b.narrowed && b.careful && !b.yes && !s.dryRun:
+	case sel.All && !b.choice.Narrow() && b.careful && !b.yes && !s.dryRun:
 		return sel, b.unsure(ctx, s)
-	case sel.All && len(sel.States) == 0 && !b.narrowed:
-		sel.States, sel.Outcomes = b.states, b.outcomes
+	case sel.All && len(sel.States) == 0:
+		sel.States = b.states
 	}
 	return sel, nil
 }
@@ -105,10 +98,10 @@ func (b *bulkVerb) unsure(ctx context.Context, s *session) error {
 		return err
 	}
 	n := int64(0)
-	for _, state := range slices.Concat(b.states, b.outcomes) {
+	for _, state := range b.states {
 		n += counts[state]
 	}
-	if len(b.outcomes) > 0 {
+	if slices.ContainsFunc(b.states, statemachine.State.IsOutcome) {
 		n += counts[statemachine.Archived]
 	}
 	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%s all means all %d tasks of namespace %s that it can change; "+

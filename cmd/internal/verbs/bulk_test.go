@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,10 +33,10 @@ func TestCancel(t *testing.T) {
 		t.Errorf("ended with %d, want 1: a finished and a missing task were named", r.code)
 	}
 	wantText(t, r.out, "cancelled 2, asked workers to stop 1, 1 were finished already (unchanged), 1 not found\n",
-		"task 1 is succeeded: it is over", "no such task: 99\n")
+		"task 1 is archived: it is over", "no such task: 99\n")
 	for id, want := range map[int64]string{1: "succeeded", 5: "cancelled", 6: "cancelled", 7: "running"} {
 		task, err := b.store.Task(t.Context(), id)
-		if err != nil || string(task.State) != want || id != 1 && task.Fields["cancel_reason"] != "wrong input" {
+		if err != nil || string(cmp.Or(task.Outcome, task.State)) != want || id != 1 && task.Fields["cancel_reason"] != "wrong input" {
 			t.Errorf("task %d: %v, %v, want %s with a reason", id, task, err, want)
 		}
 	}
@@ -56,7 +57,7 @@ func TestCancelJSON(t *testing.T) {
 		t.Errorf("JSON: %v", object)
 	}
 	reason := object["reasons"].([]any)[0].(map[string]any)
-	if reason["id"] != 4.0 || reason["state"] != "succeeded" || reason["reason"] == "" {
+	if reason["id"] != 4.0 || reason["state"] != "archived" || reason["reason"] == "" {
 		t.Errorf("reason: %v", reason)
 	}
 	object = b.value(0, "cancel", "--program", "nobody").(map[string]any)
@@ -119,7 +120,7 @@ func TestBulkPages(t *testing.T) {
 		t.Errorf("cancelled %d, want 1204", n)
 	}
 	counts, err := b.store.Count(t.Context())
-	if err != nil || counts[statemachine.Cancelled] != 1204 || counts[statemachine.Open] != 1 {
+	if err != nil || counts[statemachine.Archived] != 1204 || counts[statemachine.Open] != 1 {
 		t.Errorf("%v, %v", counts, err)
 	}
 }

@@ -117,12 +117,12 @@ var retryEffects = []effect{
 	{"existing", "%d were opened again before", "%d were opened again before"},
 }
 
-// failedOutcomes are what --failed means: work that was begun and did not get done.
-var failedOutcomes = []statemachine.State{statemachine.Failed, statemachine.TimedOut, statemachine.Orphaned}
+// failedStates are what --failed means: work that was begun and did not get done.
+var failedStates = []string{string(statemachine.Failed), string(statemachine.TimedOut), string(statemachine.Orphaned)}
 
 func (a *app) retry() *cobra.Command {
 	r := &retrying{bulkVerb: bulkVerb{
-		outcomes: statemachine.Outcomes(), careful: true, effects: retryEffects,
+		states: statemachine.Outcomes(), careful: true, effects: retryEffects,
 		remedy: func(statemachine.State) string { return "it has not ended; only ended tasks can be opened again" },
 	}}
 	r.change = r.retry
@@ -142,12 +142,11 @@ func (a *app) retry() *cobra.Command {
 	return cmd
 }
 
-// do narrows the choice by --failed before all else.
 func (r *retrying) do(ctx context.Context, s *session) error {
 	if r.failed {
-		r.outcomes, r.narrowed = failedOutcomes, true
+		r.choice.States = failedStates
 	}
-	if len(s.args) == 0 && !r.failed && len(r.choice.States) == 0 && r.choice.Narrow() {
+	if len(s.args) == 0 && len(r.choice.States) == 0 && r.choice.Narrow() {
 		return cli.Usagef("without ids, add --failed or --state; or say all, which means those that succeeded too")
 	}
 	r.opts = manager.RetryOptions{ChangeOptions: s.change(), Again: r.again}

@@ -79,7 +79,7 @@ func (e *export) do(ctx context.Context, s *session) error {
 func (e *export) selection(ctx context.Context, s *session) (manager.Selection, error) {
 	sel, err := e.choice.archived(s, bulk.Newest(ctx, s.manager))
 	sel.All, sel.Fields = sel.IDs == nil, []string{"rev"}
-	if sel.IDs == nil || e.choice.Narrow() {
+	if len(sel.States) == 0 && (sel.IDs == nil || e.choice.Narrow()) {
 		sel.States = []statemachine.State{statemachine.Archived} // else those that are not there are told of
 	}
 	return sel, err
@@ -117,7 +117,7 @@ func (e *export) all(ctx context.Context, s *session, sel manager.Selection, int
 			return err
 		case t.State == statemachine.Archived:
 			ids = append(ids, t.ID)
-		default:
+		case len(sel.States) == 0:
 			e.done.NotFound = append(e.done.NotFound, t.ID)
 		}
 		if len(ids) == exportPage {

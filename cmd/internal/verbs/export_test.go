@@ -31,7 +31,7 @@ func TestExport(t *testing.T) {
 		map[string]any{"exported": 0.0, "unchanged": 8.0, "not_found": []any{}}) || r.code != 0 {
 		t.Errorf("%+v", r)
 	}
-	live := byID(object(t, b.must("ls", "--all", "--json")))
+	live := byID(object(t, b.must("ls", "--json")))
 	cold := byID(object(t, b.must("ls", "--json", "--archive", dir)))
 	if len(live) != 8 || !reflect.DeepEqual(cold, live) {
 		t.Errorf("%v\nin Redis: %v", cold, live)
@@ -47,7 +47,7 @@ func TestExport(t *testing.T) {
 	if after := b.must("show", "6", "--json", "--archive", dir); after != before {
 		t.Errorf("%s\nbefore: %s", after, before)
 	}
-	if n := strings.Count(b.must("ls", "--archive", dir), "archived"); n != 8 {
+	if n := strings.Count(b.must("ls", "--archive", dir), "\n"); n != 9 {
 		t.Errorf("%d tasks", n)
 	}
 	if r := b.run("export", "--archive", dir); r.err != "exported 0\n" || r.code != 0 {
@@ -156,7 +156,7 @@ func TestExportInterrupted(t *testing.T) {
 		t.Errorf("%v is not sealed", left)
 	}
 	b.must("export", "--archive", dir)
-	if got := strings.Count(b.must("ls", "--limit", "0", "--archive", dir), "archived"); got != n {
+	if got := strings.Count(b.must("ls", "--limit", "0", "--archive", dir), "succeeded"); got != n {
 		t.Errorf("%d of %d tasks", got, n)
 	}
 }

@@ -19,7 +19,6 @@ import (
 type listing struct {
 	choice choice
 	limit  int
-	all    bool
 	output string
 	dirs   *[]string
 }
@@ -34,20 +33,19 @@ func (a *app) ls() *cobra.Command {
 	l := &listing{}
 	cmd := withJSON(&cobra.Command{
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
-		Long: "ls lists tasks. The column QUEUE appears if a task is in another queue than the default; --output\n" +
-			"wide adds where tasks run and their demands. In JSON, status is a number for the state\n" +
-			"(docs/QUEUES.md), and rounds has the present round only, with its place and progress.\n\n" + selectorHelp + "\n\n" +
+		Long: "ls lists tasks. The state of an archived task is shown as its outcome. The column QUEUE appears if a\n" +
+			"task is in another queue than the default; --output wide adds where tasks run and their demands. In\n" +
+			"JSON, status is a number for the state (docs/QUEUES.md), and rounds has the present round only, with\n" +
+			"its place and progress.\n\n" + selectorHelp + "\n\n" +
 			"With --archive it lists tasks of an archive, the last archived first, or with --limit 0 in the order\n" +
 			"of writing; --state then selects by outcome, and last has no meaning.",
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",
 	})
 	l.choice.flags(cmd)
 	cmd.Flags().IntVar(&l.limit, "limit", 20, "at most this many tasks of each state; 0 for no limit")
-	cmd.Flags().BoolVar(&l.all, "all", false, "archived tasks too")
 	cmd.Flags().StringVarP(&l.output, "output", "o", tableOutput, "table or wide")
 	cmd.MarkFlagsMutuallyExclusive("output", jsonName)
 	l.dirs = archiveFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("all", archiveName)
 	cmd.RunE = liveOrCold(l.dirs, a.withManager(l.do), a.withArchive(l.dirs, l.cold))
 	return cmd
 }
@@ -105,7 +103,7 @@ func (l *listing) selection(ctx context.Context, s *session) (manager.Selection,
 	}
 	sel, err := l.choice.selection(ctx, s)
 	sel.All = sel.IDs == nil
-	sel.Archived, sel.Fields, sel.Newest = l.all, task.HeadNames(), true
+	sel.Archived, sel.Fields, sel.Newest = true, task.HeadNames(), true
 	if l.limit > 0 && sel.All {
 		sel.Limit = l.limit + 1 // to know whether there are more
 	}
@@ -191,12 +189,7 @@ func (l *listing) table(s *session, columns []column, tasks []*task.Task, first 
 	table.Flush()
 }
 
-func stateCell(t *task.Task) string {
-	if t.Outcome != statemachine.None {
-		return string(t.State) + " (" + string(t.Outcome) + ")"
-	}
-	return string(t.State)
-}
+func stateCell(t *task.Task) string { return string(cmp.Or(t.End(), t.State)) }
 
 // asksCell is what the task asks of a worker and its node.
 func asksCell(t *task.Task) string {
@@ -238,13 +231,9 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 		return err
 	}
 	l.moreHints(s, found.more, counts, sel)
-	hidden := sel.IDs == nil && len(sel.States) == 0 && !l.all
-	n := counts[statemachine.Archived]
 	switch {
 	case len(found.missing) > 0:
 		s.note("no such task: %s", someIDs(found.missing))
-	case hidden && n > 0:
-		s.note("%d archived tasks are not shown; see them with --all", n)
 	case len(found.tasks) > 0 || s.json:
 	case l.choice.Narrow():
 		s.note("no task fits")
@@ -259,7 +248,8 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) {
 	known := sel.Queue == "" && sel.Program == "" && sel.Match == nil
 	for _, state := range more {
-		if known {
+		some := state == statemachine.Archived && len(sel.States) > 0 && !slices.Contains(sel.States, state) // by their outcomes
+		if known && !some {
 			s.note("%d more tasks are %s; see them with --limit 0", counts[state]-int64(l.limit), state)
 		} else {
 			s.note("more tasks than these are %s; see them with --limit 0", state)

@@ -30,7 +30,7 @@ func TestLsSelects(t *testing.T) {
 		t.Errorf("a missing task: %+v", r)
 	}
 	r = b.run("ls", "--program", "p", "--limit", "1")
-	wantText(t, r.err, "more tasks than these are succeeded; see them with --limit 0")
+	wantText(t, r.err, "more tasks than these are archived; see them with --limit 0")
 	if r := b.run("ls", "--program", "nobody"); !strings.Contains(r.err, "no task fits") {
 		t.Errorf("nothing: %+v", r)
 	}

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,12 +12,12 @@ import (
 
 // played is a bench with five tasks: two succeeded, one of them in its second
 // round, one failed, one timed out, and one still open.
-func played(t *testing.T) *bench {
+func played(t *testing.T, flags ...string) *bench {
 	t.Helper()
 	b := newBench(t)
 	for _, input := range []string{"ok", "fail", "slow", "again"} {
-		b.must("submit", "--program", "p", "--source", "rsync:run.sh", "--max-fails", map[bool]string{true: "1", false: "0"}[input == "again"],
-			"--end-before", "inf", "--", input)
+		b.must(slices.Concat([]string{"submit", "--program", "p", "--source", "rsync:run.sh", "--max-fails",
+			map[bool]string{true: "1", false: "0"}[input == "again"], "--end-before", "inf"}, flags, []string{"--", input})...)
 	}
 	worktest.Drain(t, b.store, func(c *tasks.Claimed) worktest.Result {
 		switch {
@@ -35,7 +36,7 @@ func TestLs(t *testing.T) {
 	t.Parallel()
 	b := played(t)
 	out := b.must("ls")
-	wantText(t, out, "ID", "PROGRAM", "5   open", `"x y"`, "timed_out", "failed")
+	wantText(t, out, "ID", "PROGRAM", "5   open", `"x y"`, "timed_out", "failed", "succeeded")
 	if lines := strings.Count(out, "\n"); lines != 6 {
 		t.Errorf("%d lines, want a head and 5 tasks:\n%s", lines, out)
 	}
@@ -43,7 +44,9 @@ func TestLs(t *testing.T) {
 		t.Errorf("failed and timed_out:\n%s", out)
 	}
 	r := b.run("ls", "--limit", "1")
-	wantText(t, r.err, "1 more tasks are succeeded", "--limit 0")
+	wantText(t, r.err, "3 more tasks are archived; see them with --limit 0")
+	r = b.run("ls", "--state", "succeeded", "--limit", "1")
+	wantText(t, r.err, "more tasks than these are archived; see them with --limit 0")
 
 	list := b.value(0, "ls").([]any)
 	first := list[0].(map[string]any)
@@ -53,17 +56,22 @@ func TestLs(t *testing.T) {
 	}
 }
 
-func TestLsHidesTheArchive(t *testing.T) {
+// A task that waits for a manager and one that is archived are found by how they ended.
+func TestLsByOutcome(t *testing.T) {
 	t.Parallel()
 	b := played(t)
-	b.srv.Do(t, "ZREM", b.ns+":succeeded", "1") // as a foreign manager archives
-	b.srv.Do(t, "ZADD", b.ns+":archived", "1", "1")
-	r := b.run("ls")
-	wantText(t, r.err, "1 archived tasks are not shown", "--all")
-	wantText(t, b.must("ls", "--all"), "archived (succeeded)")
-	list := b.value(0, "ls", "--state", "archived").([]any)
-	if one := list[0].(map[string]any); len(list) != 1 || one["state"] != "archived" || one["outcome"] != "succeeded" {
+	b.must("submit", "--program", "p", "--archive", "manager", "--", "fail")
+	worktest.Drain(t, b.store, worktest.Fail)
+	list := b.value(0, "ls", "--state", "failed").([]any)
+	one, two := list[0].(map[string]any), list[1].(map[string]any)
+	if len(list) != 2 || one["state"] != "failed" || one["id"] != 6.0 || two["state"] != "archived" || two["outcome"] != "failed" {
 		t.Errorf("JSON: %v", list)
+	}
+	if out := b.must("ls", "--state", "failed"); strings.Count(out, "failed") != 2 || strings.Contains(out, "archived") {
+		t.Errorf("the state is not shown as the outcome:\n%s", out)
+	}
+	if list := b.value(0, "ls", "--state", "archived").([]any); len(list) != 4 {
+		t.Errorf("%d tasks are archived, want 4: %v", len(list), list)
 	}
 }
 
@@ -85,14 +93,14 @@ func TestShow(t *testing.T) {
 	t.Parallel()
 	b := played(t)
 	out := b.must("show", "4")
-	wantText(t, out, "state        succeeded", "round 0, worker w", "round 1, worker w", "failure", "it broke", "fails        1 (at most 1)",
+	wantText(t, out, "state        archived (succeeded)", "round 0, worker w", "round 1, worker w", "failure", "it broke", "fails        1 (at most 1)",
 		"open -> running", "end_before   inf")
 	if strings.Contains(b.must("show", "2"), "\x1b") {
 		t.Error("control characters of a task reach the terminal")
 	}
 	object := b.value(0, "show", "4").(map[string]any)
 	for field, want := range map[string]any{
-		"id": 4.0, "state": "succeeded", "round": 1.0, "fails": 1.0, "max_fails": 1.0, "timeout": "inf", "end_before": "inf",
+		"id": 4.0, "state": "archived", "outcome": "succeeded", "round": 1.0, "fails": 1.0, "max_fails": 1.0, "timeout": "inf", "end_before": "inf",
 		"input": "again", "program": "p", "namespace": b.ns,
 	} {
 		if got := object[field]; got != want {
@@ -134,10 +142,10 @@ func TestLogs(t *testing.T) {
 func TestStats(t *testing.T) {
 	t.Parallel()
 	b := played(t)
-	wantText(t, b.must("stats"), "succeeded   2", "failed      1", "total       5", "left        1")
+	wantText(t, b.must("stats"), "succeeded   0      2\n", "failed      0      1\n", "archived    4\n", "total       5", "left        1")
 	object := b.value(0, "stats").(map[string]any)
-	states := object["states"].(map[string]any)
-	if object["namespace"] != b.ns || object["total"] != 5.0 || object["left"] != 1.0 || states["timed_out"] != 1.0 || states["archived"] != 0.0 {
+	states, ended := object["states"].(map[string]any), object["ended"].(map[string]any)
+	if object["namespace"] != b.ns || object["total"] != 5.0 || object["left"] != 1.0 || ended["timed_out"] != 1.0 || states["archived"] != 4.0 {
 		t.Errorf("JSON: %v", object)
 	}
 	if r := b.run("stats", "--watch", "--json"); r.code != 2 {

@@ -58,12 +58,17 @@ func (a *app) asDaemon(do verb, o manager.Options) runFunc {
 	})
 }
 
-// managed gives the session its manager.
+// managed gives the session its manager. What that opens waits for no handlers of others: it is archived when it ends, unless
+// the task or its queue says otherwise.
 func (a *app) managed(do verb, o manager.Options) verb {
 	return func(ctx context.Context, s *session) error {
 		if err := s.site.Check(ctx); err != nil {
 			return err
 		}
+		if s.cfg.TaskDefaults.Defaults == nil {
+			s.cfg.TaskDefaults.Defaults = task.Defaults{}
+		}
+		s.cfg.TaskDefaults.Defaults["archive"] = task.ArchiveAtOnce
 		s.manager = manager.New(s.site, "tdf-manager", o)
 		return do(ctx, s)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ func (a *app) stats() *cobra.Command {
 	watching := false
 	cmd := withJSON(&cobra.Command{
 		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs,
+		Long: "stats counts the tasks in each state. The column ENDED counts those that came to each outcome since\n" +
+			"their queues were made, also of those that have left Redis.",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			if watching {
 				return watch(ctx, s)
@@ -37,20 +40,36 @@ func count(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	ended, err := endedSoFar(ctx, s)
+	if err != nil {
+		return err
+	}
 	return s.result(struct {
 		Namespace string         `json:"namespace"`
 		States    manager.Counts `json:"states"`
+		Ended     manager.Counts `json:"ended"`
 		Total     int64          `json:"total"`
 		Left      int64          `json:"left"`
-	}{s.store.Namespace(), all, all.Total(), all.Left()}, func() {
-		table := s.out.Table("STATE", "TASKS")
+	}{s.store.Namespace(), all, ended, all.Total(), all.Left()}, func() {
+		table := s.out.Table("STATE", "TASKS", "ENDED")
 		for _, state := range statemachine.States() {
-			table.Row(state, all[state])
+			soFar := ""
+			if state.IsOutcome() {
+				soFar = strconv.FormatInt(ended[state], 10)
+			}
+			table.Row(state, all[state], soFar)
 		}
-		table.Row("total", all.Total())
-		table.Row("left", all.Left())
+		table.Row("total", all.Total(), "")
+		table.Row("left", all.Left(), "")
 		table.Flush()
 	})
+}
+
+// endedSoFar counts the tasks that came to each outcome since their queues were made.
+func endedSoFar(ctx context.Context, s *session) (manager.Counts, error) {
+	queues, err := s.manager.Queues(ctx)
+	o := manager.Overview{Queues: queues}
+	return o.Ended(), err
 }
 
 // watchPoll is how often the counts are read where nothing tells of a change.
@@ -73,7 +92,15 @@ func watch(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		if line := countsLine(counts); line != before {
+		ended, err := endedSoFar(ctx, s)
+		if err != nil {
+			return err
+		}
+		line := countsLine(counts)
+		if text := statesText(ended); text != "" {
+			line += "  (ended: " + text + ")"
+		}
+		if line != before {
 			before = line
 			s.printf(format, line)
 		}

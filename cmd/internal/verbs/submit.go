@@ -39,7 +39,8 @@ func (a *app) submit() *cobra.Command {
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
 			"WORDS are the arguments of run.sh. They are not interpreted, except that with --array each {} in\n" +
 			"them becomes the number; without {}, the number is the last word. Missing values come from the\n" +
-			"defaults of the queue, then from [task_defaults].\n\n" +
+			"defaults of the queue, then from [task_defaults]. A task is archived as soon as it has ended, and\n" +
+			"goes to no handler, unless --archive manager or its queue says otherwise.\n\n" +
 			"Times are seconds since 1970, RFC 3339, or +10m from now; durations are seconds, or text such as\n" +
 			"1h30m. inf is a time without end, unlimited a number without limit, and none an empty list. With\n" +
 			"--key a second submission opens nothing and prints the id of the first.",

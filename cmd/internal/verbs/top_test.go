@@ -24,7 +24,7 @@ func TestTop(t *testing.T) {
 	b.must("submit", "--program", "called-off")
 	b.must("cancel", "7")
 	out := b.must("top")
-	wantText(t, out, "cancelled 1\n", "failures 2\n")
+	wantText(t, out, "archived 5\n", "failures 2\n")
 	if strings.Contains(out, "called-off") {
 		t.Errorf("what was called off is among the failures:\n%s", out)
 	}

@@ -61,8 +61,8 @@ func TestHistory(t *testing.T) {
 	t.Parallel()
 	b := played(t)
 	out := b.must("history", "1")
-	wantText(t, out, "create", "- -> open", "claim", "open -> running", "running -> executed", "executed -> succeeded", "worker w")
-	if n := strings.Count(out, "\n"); n != 4 || strings.Contains(out, " \n") {
+	wantText(t, out, "create", "- -> open", "claim", "open -> running", "running -> executed", "executed -> succeeded", "succeeded -> archived", "worker w")
+	if n := strings.Count(out, "\n"); n != 5 || strings.Contains(out, " \n") {
 		t.Errorf("%d events, or blanks at the end of lines:\n%s", n, out)
 	}
 	object := b.value(0, "history", "1").(map[string]any)

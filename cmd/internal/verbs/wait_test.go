@@ -244,7 +244,7 @@ func TestSignalAfterThePlan(t *testing.T) {
 // project's own manager.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	b := played(t)
+	b := played(t, "--archive", "manager")
 	ctx, send := signalled(syscall.SIGTERM)
 	run := b.start(ctx, "run")
 	wait.Eventually(t, limit, func() bool { return processed(t, run.err.String()) >= 4 }, "nothing is archived: %s", run.err)
@@ -300,7 +300,7 @@ func TestStatsWatch(t *testing.T) {
 	if _, err := worktest.Round(ctx, b.store, worktest.Echo); err != nil {
 		t.Fatal(err)
 	}
-	run.says(t, run.out, "succeeded 1\n")
+	run.says(t, run.out, "archived 1  (ended: succeeded 1)\n")
 	cancel()
 	run.ends(t, 1)
 }

@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,20 +21,27 @@ import (
 // Full reports whether err comes from a full disk or an exceeded quota.
 func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// Guard watches that some paths keep a reserve of free space. It has no state
-// and may be used by any number of goroutines.
+// Guard watches that some paths keep a reserve of free space. It may be used by any
+// number of goroutines.
 type Guard struct {
 	// Paths are looked at, one for each file system.
 	Paths []string
 	// Reserve is the least free space, in bytes; 0 means that any will do.
 	Reserve uint64
+
+	began time.Time
+	// good is until when, since began, a good answer counts.
+	good atomic.Int64
 }
+
+// fresh is for how long a good answer counts: rounds may be shorter than that.
+const fresh = 10 * time.Millisecond
 
 // NewGuard makes a Guard that asks each file system of paths once. A path that
 // is not there yet counts as the nearest directory above it that is; an empty
 // one is left out. The error says which path cannot be looked at.
 func NewGuard(reserve uint64, paths ...string) (*Guard, error) {
-	g := &Guard{Reserve: reserve}
+	g := &Guard{Reserve: reserve, began: time.Now()}
 	var seen []filesystem
 	for _, path := range paths {
 		if path == "" {
@@ -80,10 +89,11 @@ func locate(path string) (there string, where filesystem, err error) {
 }
 
 // Check returns a [FullError] for the first path with less free space than
-// Reserve, or nil. It costs one system call a path. Other errors
-// mean that a path cannot be looked at any more.
+// Reserve, or nil, which it repeats for 10 ms without looking. It costs one system
+// call a path. Other errors mean that a path cannot be looked at any more.
 func (g *Guard) Check() error {
-	if g.Reserve == 0 {
+	now := time.Since(g.began)
+	if g.Reserve == 0 || now < time.Duration(g.good.Load()) {
 		return nil
 	}
 	for _, path := range g.Paths {
@@ -95,6 +105,7 @@ func (g *Guard) Check() error {
 			return &FullError{Path: path, Free: free, Reserve: g.Reserve}
 		}
 	}
+	g.good.Store(int64(now + fresh))
 	return nil
 }
 

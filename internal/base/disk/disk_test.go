@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,6 +44,11 @@ func TestGuardOnASmallDisk(t *testing.T) {
 		t.Error(err)
 	}
 	filler := hosttest.FillDisk(t, small)
+	g.good.Store(int64(time.Hour))
+	if err := g.Check(); err != nil {
+		t.Errorf("%v, want the good answer of before", err)
+	}
+	g.good.Store(0)
 	var full *FullError
 	if err := g.Check(); !errors.As(err, &full) || full.Path != small || full.Free != 0 || full.Reserve != 512<<10 {
 		t.Errorf("%v, want a FullError", err)

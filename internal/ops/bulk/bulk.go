@@ -87,10 +87,6 @@ func (f *Filter) Archived(newest func() (int64, error)) (manager.Selection, erro
 				"write archived for all of them, or how they ended, such as failed"}
 		}
 	}
-	if !slices.Contains(sel.States, statemachine.Archived) {
-		sel.Outcomes = sel.States
-	}
-	sel.States = nil
 	return sel, nil
 }
 
