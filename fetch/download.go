@@ -24,16 +24,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
 
 // download brings the source's file into the stage and completes m with its
-// size and hash, which a pin must equal.
-func (f *Fetcher) download(ctx context.Context, s *stage, src task.Source, m *manifest, note func(string)) error {
+// size and hash, which a pin must equal. It returns what it has seen of the source, or
+// errUnchanged if that is what is known.
+func (f *Fetcher) download(
+	ctx context.Context, s *stage, src task.Source, known sighting, m *manifest, note func(string),
+) (sighting, error) {
 	sink, err := newSink(s.root, f.opts.MaxBytes)
 	if err != nil {
-		return err
+		return known, err
 	}
+	sink.known = known.validator
 	if src.Kind == task.SourceHTTP {
 		note(fmt.Sprintf("downloading %s from %s", src, redact(src.Location)))
 		err = f.httpGet(ctx, src, sink)
@@ -43,27 +48,44 @@ func (f *Fetcher) download(ctx context.Context, s *stage, src task.Source, m *ma
 		err = f.rsync(ctx, s, src, sink)
 	}
 	if err = errors.Join(err, sink.file.Close()); err != nil {
-		return err
+		if !errors.Is(err, ErrLimit) && !errors.Is(err, errForbidden) && !disk.Full(err) {
+			err = &transferError{err}
+		}
+		return known, err
 	}
 	m.SHA256, m.Bytes = hex.EncodeToString(sink.hash.Sum(nil)), sink.n
 	if src.SHA256 != "" && src.SHA256 != m.SHA256 {
-		return fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src, m.SHA256, src.SHA256)
+		return known, fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src, m.SHA256, src.SHA256)
 	}
-	return nil
+	return sighting{Source: src.Location, SHA256: m.SHA256, validator: sink.seen}, nil
 }
 
 func (f *Fetcher) rsync(ctx context.Context, s *stage, src task.Source, sink *sink) error {
 	if src.Kind == task.SourceLocal {
 		return f.copyLocal(ctx, src.Path, sink)
 	}
-	if err := f.runRsync(ctx, s, src); err != nil {
+	if err := s.root.Mkdir(rsyncStage, 0o700); err != nil {
+		return err
+	}
+	if sink.known.File != "" {
+		now, err := f.runRsync(ctx, s, src, "--dry-run", "--out-format=%l %M")
+		if err == nil && strings.TrimSpace(now) == sink.known.File {
+			err = errUnchanged
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := f.runRsync(ctx, s, src); err != nil {
 		return err
 	}
 	name := path.Join(rsyncStage, path.Base(src.File))
-	if fi, err := s.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
+	fi, err := s.root.Lstat(name)
+	if err != nil || !fi.Mode().IsRegular() {
 		return fmt.Errorf("rsync transferred nothing: %s is not a regular file, or is larger than %d bytes (%s)",
 			src, f.opts.MaxBytes, setting("MaxBytes"))
 	}
+	sink.seen.File = fmt.Sprintf("%d %s", fi.Size(), fi.ModTime().UTC().Format("2006/01/02-15:04:05")) // as --out-format
 	file, err := s.root.Open(name)
 	if err != nil {
 		return err
@@ -72,8 +94,11 @@ func (f *Fetcher) rsync(ctx context.Context, s *stage, src task.Source, sink *si
 	return copyContext(ctx, sink, file)
 }
 
-// sink is the staged file: it counts, hashes and limits what is written.
+// sink is the staged file: it counts, hashes and limits what is written. known is what the source was
+// when it was seen before, seen what it is now.
 type sink struct {
+	known, seen validator
+
 	file *os.File
 	hash hash.Hash
 	n    int64
@@ -133,10 +158,8 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // copyLocal copies a local rsync: path without the rsync program.
 func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(f.opts.WorkDir, name)
-	}
-	file, err := f.openAs(filepath.Clean(name))
+	name = f.local(name)
+	file, err := f.openAs(name)
 	if err != nil {
 		return cleanPathError(err)
 	}
@@ -148,7 +171,18 @@ func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error 
 	if !fi.Mode().IsRegular() {
 		return fmt.Errorf("%w: '%s' is not a regular file", errForbidden, printable(name))
 	}
+	if sink.seen.File = identity(fi); sink.seen == sink.known {
+		return errUnchanged
+	}
 	return copyContext(ctx, sink, file)
+}
+
+// local is where a local source lies.
+func (f *Fetcher) local(name string) string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(f.opts.WorkDir, name)
+	}
+	return filepath.Clean(name)
 }
 
 // openAs opens with the rights of who may read local sources.
@@ -180,26 +214,25 @@ func cleanPathError(err error) error {
 // rsyncStage is where below a staging directory rsync writes.
 const rsyncStage = "rsync"
 
-// runRsync transfers one remote file into the stage.
-func (f *Fetcher) runRsync(ctx context.Context, s *stage, src task.Source) error {
-	if err := s.root.Mkdir(rsyncStage, 0o700); err != nil {
-		return err
-	}
+// runRsync transfers one remote file into the stage, and returns what rsync has written.
+func (f *Fetcher) runRsync(ctx context.Context, s *stage, src task.Source, flags ...string) (string, error) {
 	dir, err := s.root.Open(".")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = dir.Close() }()
 	// Not by a path, which the owner of a directory above could lead elsewhere.
-	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, f.rsyncArgs(src, rsyncStage)...)
+	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, append(flags, f.rsyncArgs(src, rsyncStage)...)...)
 	cmd.Env = withoutRsync(os.Environ())
 	cmd.Dir = "/proc/self/fd/" + strconv.Itoa(int(dir.Fd()))
-	messages := &head{limit: 1024}
+	said, messages := &head{limit: 1024}, &head{limit: 1024}
+	cmd.Stdout = said
 	// rsync, with the ssh it starts, is a process group of its own, and dies with the worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return os.NewSyscallError("kill", syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)) }
 	cmd.WaitDelay = 2 * time.Second
-	return runChild(cmd, messages, f.opts.MaxBytes)
+	err = runChild(cmd, messages, f.opts.MaxBytes)
+	return said.text.String(), err
 }
 
 // rsyncArgs gives the fixed, safe options; the source stands behind "--".
@@ -230,7 +263,7 @@ func withoutRsync(env []string) []string {
 			kept = append(kept, v)
 		}
 	}
-	return append(kept, "LC_ALL=C")
+	return append(kept, "LC_ALL=C", "TZ=UTC")
 }
 
 // runChild runs cmd on one thread from start to end: the child dies with the

@@ -39,14 +39,14 @@ func TestEnsureAllFormats(t *testing.T) {
 				"web": srv.URL + name, "abs": "rsync:" + abs, "rel": "rsync:sub" + name,
 			} {
 				var lines []string
-				dir, err := f.Ensure(t.Context(), program, source, func(l string) { lines = append(lines, l) })
+				dir, err := ensureDir(f, t.Context(), program, source, func(l string) { lines = append(lines, l) })
 				noErr(t, err)
-				if dir != filepath.Join(o.Dir, program) || runProgram(t, dir) != "hello\n" {
+				if dir != filepath.Join(o.Dir, program, sum(data)) || runProgram(t, dir) != "hello\n" {
 					t.Fatalf("wrong program in %s", dir)
 				}
 				checkTree(t, dir)
 				checkLines(t, lines, program, source)
-				again, err := f.Ensure(t.Context(), program, source, func(l string) { t.Errorf("fetched again: %s", l) })
+				again, err := ensureDir(f, t.Context(), program, source, func(l string) { t.Errorf("fetched again: %s", l) })
 				if err != nil || again != dir {
 					t.Fatalf("second: %s, %v", again, err)
 				}
@@ -105,7 +105,7 @@ func TestEnsureScript(t *testing.T) {
 	f := newFetcher(t, o)
 	for program, source := range map[string]string{"web": srv.URL + "/x/run.sh", "local": "rsync:run.sh",
 		"pinned": "rsync:run.sh#sha256=" + sum([]byte(script))} {
-		dir, err := f.Ensure(t.Context(), program, source, nil)
+		dir, err := ensureDir(f, t.Context(), program, source, nil)
 		noErr(t, err)
 		if out := runProgram(t, dir); out != "hello\n" {
 			t.Fatal(out)
@@ -150,7 +150,7 @@ func TestEnsureErrors(t *testing.T) {
 		o.Worker = "w1"
 		f := newFetcher(t, o)
 		var log []string
-		dir, err := f.Ensure(t.Context(), c.program, c.source, func(l string) { log = append(log, l) })
+		dir, err := ensureDir(f, t.Context(), c.program, c.source, func(l string) { log = append(log, l) })
 		wantErr(t, err, c.target, fmt.Sprintf("could not fetch program '%s' at worker 'w1': ", c.program), c.text)
 		var typed *Error
 		if !errors.As(err, &typed) || typed.Program != c.program || dir != "" {
@@ -163,26 +163,30 @@ func TestEnsureErrors(t *testing.T) {
 	}
 }
 
+// A pin means one version, and no other ever runs.
 func TestEnsurePin(t *testing.T) {
 	t.Parallel()
 	data := tarBytes(t, goodEntries())
 	srv := newServer(t, map[string][]byte{"/p.tar": data})
 	o := testOptions(t)
+	o.FailureBackoff = 0
 	f := newFetcher(t, o)
-	_, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar#sha256="+hash64, nil)
+	wrong := srv.URL + "/p.tar#sha256=" + hash64
+	_, err := f.Ensure(t.Context(), "p", wrong, nil)
 	wantErr(t, err, ErrChecksum, sum(data), hash64)
 	nothingInstalled(t, o)
 
-	for _, pin := range []string{"#sha256=" + sum(data), "", "#sha256=" + strings.ToUpper(sum(data))} {
-		_, err = f.Ensure(t.Context(), "p", srv.URL+"/p.tar"+pin, nil)
+	for _, source := range []string{srv.URL + "/p.tar#sha256=" + sum(data), "http://no.such.host/q.zip#sha256=" + strings.ToUpper(sum(data))} {
+		v, err := f.Ensure(t.Context(), "p", source, nil)
 		noErr(t, err)
+		if v.SHA256 != sum(data) || v.Dir != filepath.Join(o.Dir, "p", sum(data)) {
+			t.Errorf("%+v", v)
+		}
 	}
-	_, err = f.Ensure(t.Context(), "p", srv.URL+"/p.tar#sha256="+hash64, nil)
-	wantErr(t, err, nil, "installed with sha256", "remove the program's directory")
-	_, err = f.Ensure(t.Context(), "p", srv.URL+"/other.tar", nil)
-	wantErr(t, err, nil, "installed with source", "/other.tar", "/p.tar")
-	if n := srv.gets.Load(); n != 2 {
-		t.Errorf("%d GETs, want 2", n)
+	_, err = f.Ensure(t.Context(), "p", wrong, nil)
+	wantErr(t, err, ErrChecksum)
+	if n := srv.gets.Load(); n != 3 {
+		t.Errorf("%d GETs, want 3", n)
 	}
 }
 
@@ -213,47 +217,53 @@ func TestEnsureHandMade(t *testing.T) {
 	write(t, filepath.Join(o.WorkDir, "run.sh"), []byte(script), 0o644)
 
 	for _, source := range []string{"rsync:nowhere/run.sh", ""} {
-		dir, err := f.Ensure(t.Context(), "good", source, nil)
+		dir, err := ensureDir(f, t.Context(), "good", source, nil)
 		noErr(t, err)
 		runProgram(t, dir)
 	}
 	_, err := f.Ensure(t.Context(), "good", "rsync:run.sh#sha256="+hash64, nil)
-	wantErr(t, err, ErrUnpinned, "put there by hand")
+	wantErr(t, err, ErrChecksum)
+	v, err := f.Ensure(t.Context(), "good", "rsync:run.sh#sha256="+sum([]byte(script)), nil)
+	noErr(t, err)
+	if v.Dir != filepath.Join(o.Dir, "good", sum([]byte(script))) {
+		t.Errorf("%+v, want a version beside what was put there by hand", v)
+	}
 	_, err = f.Ensure(t.Context(), "plain", "rsync:run.sh", nil)
 	wantErr(t, err, ErrNotRunnable, "not executable", "complete or remove it")
 	_, err = f.Ensure(t.Context(), "other", "rsync:run.sh", nil)
-	wantErr(t, err, ErrNotRunnable, "program './other/run.sh' does not exist")
+	noErr(t, err)
+	if _, err := os.Stat(filepath.Join(o.Dir, "other", "notes.txt")); err != nil {
+		t.Error(err)
+	}
 	_, err = f.Ensure(t.Context(), "file", "rsync:run.sh", nil)
 	wantErr(t, err, nil, "not a directory")
 	_, err = f.Ensure(t.Context(), "empty", "rsync:run.sh", nil)
 	noErr(t, err)
 }
 
-func TestEnsureReplacesOnlyBrokenInstallation(t *testing.T) {
+// A version that somebody has damaged is installed again; what others have put beside versions stays.
+func TestEnsureReplacesBrokenVersions(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
 	f := newFetcher(t, o)
 	write(t, filepath.Join(o.WorkDir, "run.sh"), []byte(script), 0o644)
-	dir, err := f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
+	dir, err := ensureDir(f, t.Context(), "p", "rsync:run.sh", nil)
 	noErr(t, err)
-	noErr(t, os.Remove(filepath.Join(dir, "run.sh")))
-	_, err = f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
-	noErr(t, err)
-	runProgram(t, dir)
-
-	noErr(t, os.WriteFile(filepath.Join(dir, manifestFile), []byte("{"), 0o644))
-	_, err = f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
-	wantErr(t, err, nil, "manifest of program 'p' cannot be read")
-
-	// What someone else puts there during the fetch is not thrown away.
-	f.at = func(step string) {
-		if step == "synced" {
-			write(t, filepath.Join(o.Dir, "q", "result.txt"), []byte("precious"), 0o644)
+	precious := write(t, filepath.Join(o.Dir, "p", "result.txt"), []byte("precious"), 0o644)
+	for _, damage := range []func() error{
+		func() error { return os.Remove(filepath.Join(dir, "run.sh")) },
+		func() error { return os.Remove(filepath.Join(dir, manifestFile)) },
+		func() error { return os.WriteFile(filepath.Join(dir, manifestFile), []byte("{"), 0o644) },
+	} {
+		noErr(t, damage())
+		again, err := ensureDir(f, t.Context(), "p", "rsync:run.sh", nil)
+		noErr(t, err)
+		runProgram(t, again)
+		if ok := f.installed("p", sum([]byte(script))); again != dir || !ok {
+			t.Errorf("%s, %v, want a whole version in %s", again, ok, dir)
 		}
 	}
-	_, err = f.Ensure(t.Context(), "q", "rsync:run.sh", nil)
-	wantErr(t, err, nil, "filled by someone else")
-	if data, err := os.ReadFile(filepath.Join(o.Dir, "q", "result.txt")); err != nil || string(data) != "precious" {
+	if data, err := os.ReadFile(precious); err != nil || string(data) != "precious" {
 		t.Errorf("%q, %v", data, err)
 	}
 }
@@ -263,7 +273,7 @@ func TestManifestOfCopiedDirectory(t *testing.T) {
 	o := testOptions(t)
 	f := newFetcher(t, o)
 	write(t, filepath.Join(o.WorkDir, "run.sh"), []byte(script), 0o644)
-	dir, err := f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
+	dir, err := ensureDir(f, t.Context(), "p", "rsync:run.sh", nil)
 	noErr(t, err)
 	m, found, err := readManifest(dir, "p")
 	noErr(t, err)

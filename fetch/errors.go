@@ -26,7 +26,17 @@ var (
 	errArchive   = errors.New("archive refused")  // it is damaged or holds what is never unpacked
 	errStalled   = errors.New("transfer stalled") // the sender was silent for longer than stallTimeout
 	errForbidden = errors.New("not allowed")      // the place the source points at may not be used
+	errUnchanged = errors.New("not changed")      // the source is what it was when it was seen before
 )
+
+// transferError means that nothing is known of what the source holds.
+type transferError struct{ err error }
+
+// Error is that of the cause.
+func (e *transferError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *transferError) Unwrap() error { return e.err }
 
 // Error is what [Fetcher.Ensure] returns: the program, the worker if
 // Options.Worker names one, and the cause.

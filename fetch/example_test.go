@@ -27,10 +27,7 @@ func ExampleFetcher_Ensure() {
 	}
 	defer f.Close()
 	installed, err := f.Ensure(context.Background(), "greet", "rsync:"+source, nil)
-	fmt.Println(filepath.Base(installed), err)
-	hash, err := f.Hash("greet")
-	fmt.Println(hash[:8], err)
+	fmt.Println(filepath.Base(installed.Dir) == installed.SHA256, installed.SHA256[:8], err)
 	// Output:
-	// greet <nil>
-	// bfdeaeb0 <nil>
+	// true bfdeaeb0 <nil>
 }

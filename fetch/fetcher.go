@@ -2,13 +2,15 @@
 //
 // A task names a program and a source. [Fetcher.Ensure] downloads the source
 // over HTTP or rsync (local paths are copied), unpacks it into a staging
-// directory and installs it by one rename, so a program directory is either
-// absent or complete:
+// directory and installs it by one rename, so a version of a program is either
+// absent or complete. Versions are named by their content, the SHA-256 of the
+// file fetched, and lie beside each other:
 //
-//	DIR/sum/run.sh                 the program, executed by the worker
-//	DIR/sum/.tdf-manifest.json     where it came from: source and SHA-256
-//	DIR/.tdf/lock/sum              flock: one fetch per host and program
-//	DIR/.tdf/staging/sum/          a fetch in progress, or what a dead one left
+//	DIR/sum/HASH/run.sh              the program, executed by the worker
+//	DIR/sum/HASH/.tdf-manifest.json  where it came from: source and SHA-256
+//	DIR/.tdf/lock/sum                flock: one fetch per host and program
+//	DIR/.tdf/seen/sum.SOURCE         which version a source without a pin had
+//	DIR/.tdf/staging/sum/            a fetch in progress, or what a dead one left
 //
 // Sources are untrusted. Archives are decompressed as streams by mholt/archiver and
 // every byte is written by this package through [os.Root], after its own
@@ -23,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -30,6 +33,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
@@ -45,8 +49,18 @@ type Fetcher struct {
 	at func(step string)
 
 	mu        sync.Mutex
-	manifests map[string]knownManifest // by program
+	manifests map[string]knownManifest // by program and hash
+	seen      map[string]sighting      // by program and source
 	fetching  map[string]chan struct{} // by program: closed at the end
+}
+
+// Version is one content of a program on this host.
+type Version struct {
+	// Dir is the absolute directory that holds an executable run.sh.
+	Dir string
+	// SHA256 is that of the file that was fetched, as lower-case hex; empty for a
+	// program that was put there by hand.
+	SHA256 string
 }
 
 // New makes a Fetcher, creates Options.Dir and removes what fetches of dead
@@ -71,7 +85,7 @@ func New(o Options) (*Fetcher, error) {
 	}
 	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
 		failures:  newFailures(o.FailureBackoff, time.Now, rand.Float64),
-		manifests: map[string]knownManifest{}, fetching: map[string]chan struct{}{}}
+		manifests: map[string]knownManifest{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err
@@ -82,62 +96,118 @@ func New(o Options) (*Fetcher, error) {
 // Close releases the program directory. No Ensure may be under way.
 func (f *Fetcher) Close() error { return f.root.Close() }
 
-// Ensure makes program present in Options.Dir and returns its absolute
-// directory, which holds an executable run.sh. It fetches only if the program
-// is not there yet; concurrent callers, also in other processes, wait for one
-// fetch. note, if not nil, gets the lines of progress for the task's log. Every
-// error is an [*Error] that wraps its cause.
+// Ensure makes a version of program present in Options.Dir. A source with a pin
+// (#sha256=HEX) means the version of that hash, and no other. One without means what
+// it holds now: it is looked at again at most every Options.Revalidate, a local path
+// each time. If it cannot be looked at, the version that it had last is used, and note
+// is told. A version is fetched only if it is not there yet; concurrent callers, also
+// in other processes, wait for one fetch. note, if not nil, gets the lines of progress
+// for the task's log. Every error is an [*Error] that wraps its cause.
 //
-// A directory put there by hand, without a manifest, is used as it is unless
-// the source is pinned; then also an empty source will do.
-func (f *Fetcher) Ensure(ctx context.Context, program, source string, note func(line string)) (dir string, err error) {
+// A program put there by hand, as DIR/PROGRAM/run.sh without a manifest, is used as it is unless the
+// source is pinned; then also an empty source will do.
+func (f *Fetcher) Ensure(ctx context.Context, program, source string, note func(line string)) (Version, error) {
 	if note == nil {
 		note = func(string) {}
 	}
-	if err := f.ensure(ctx, program, source, note); err != nil {
-		return "", &Error{Program: program, Worker: f.opts.Worker, Err: f.explainFull(err)}
+	hash, err := f.ensure(ctx, program, source, note)
+	if err != nil {
+		return Version{}, &Error{Program: program, Worker: f.opts.Worker, Err: f.explainFull(err)}
 	}
-	return filepath.Join(f.opts.Dir, program), nil
+	return Version{Dir: filepath.Join(f.opts.Dir, program, hash), SHA256: hash}, nil
 }
 
-func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(string)) error {
+// ensure returns the hash of the version, empty for a program that was put there by hand.
+func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(string)) (hash string, err error) {
 	if err := task.ValidProgram(program); err != nil {
-		return err
+		return "", err
 	}
 	src, err := f.parse(source)
 	if err != nil {
-		if source == "" && f.byHand(program) {
-			return nil
+		if hand, _ := f.byHand(program); hand && source == "" && !f.opts.RequirePinned {
+			return "", nil
 		}
 		note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, redact(source)))
-		return err
+		return "", err
 	}
-	if present, err := f.present(program, src); present || err != nil {
-		return err
+	if src.SHA256 == "" {
+		if hand, err := f.byHand(program); hand || err != nil {
+			return "", err
+		}
+	}
+	if hash := f.present(program, src); hash != "" {
+		return hash, nil
 	}
 	unlock, err := f.lock(ctx, program)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer unlock()
-	if present, err := f.present(program, src); present || err != nil {
-		return err
+	if hash := f.present(program, src); hash != "" {
+		return hash, nil
+	}
+	return f.look(ctx, program, src, note)
+}
+
+// byHand reports whether the program was put there by hand: its run.sh does not lie in a version.
+func (f *Fetcher) byHand(program string) (bool, error) {
+	dir := filepath.Join(f.opts.Dir, program)
+	_, err := os.Lstat(filepath.Join(dir, runFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for program '%s': %w", program, err)
+	}
+	if _, ours, err := readManifest(dir, program); ours || err != nil {
+		return false, err
+	}
+	if err := runnable(os.DirFS(dir), program); err != nil {
+		return false, fmt.Errorf("%w (it was put there by hand: complete or remove it)", err)
+	}
+	return true, nil
+}
+
+// present returns the hash of the version that the source means, if that is known and the version is there.
+func (f *Fetcher) present(program string, src task.Source) string {
+	hash := src.SHA256
+	if hash == "" {
+		hash = f.settled(program, src)
+	}
+	if hash == "" || !f.installed(program, hash) {
+		return ""
+	}
+	return hash
+}
+
+// look fetches the version that the source means, or finds that it is there, with the program's lock held.
+func (f *Fetcher) look(ctx context.Context, program string, src task.Source, note func(string)) (string, error) {
+	known, fresh := f.recall(program, src)
+	if fresh {
+		return known.SHA256, nil
 	}
 	key := program + "\x00" + src.Location + "\x00" + src.SHA256
-	if err := f.failures.recent(key); err != nil {
-		return err
+	if known.SHA256 == "" {
+		if err := f.failures.recent(key); err != nil {
+			return "", err
+		}
+		note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, redact(src.Location)))
 	}
-	note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, redact(source)))
-	if err := f.fetch(ctx, program, src, note); err != nil {
+	hash, err := f.fetch(ctx, program, src, known, note)
+	switch {
+	case err == nil:
+		return hash, nil
+	case known.SHA256 != "" && ctx.Err() == nil && errors.As(err, new(*transferError)):
+		note(fmt.Sprintf("could not look whether program '%s' has changed, going on with sha256 %s: %s",
+			program, known.SHA256, printable(clean.URLs(err.Error()))))
+		f.sighted(program, known)
+		return known.SHA256, nil
+	case src.Kind != task.SourceLocal && ctx.Err() == nil && !disk.Full(err):
 		// A local path costs nothing to try again; a caller who gave up and a
 		// full disk say nothing about the source.
-		if src.Kind != task.SourceLocal && ctx.Err() == nil && !disk.Full(err) {
-			f.failures.remember(key, err)
-		}
-		return err
+		f.failures.remember(key, err)
 	}
-	note(fmt.Sprintf("fetched program '%s'", program))
-	return nil
+	return "", err
 }
 
 func (f *Fetcher) parse(source string) (task.Source, error) {
@@ -151,26 +221,87 @@ func (f *Fetcher) parse(source string) (task.Source, error) {
 	return src, nil
 }
 
-// fetch does the whole work, in staging, with the program's lock held.
-func (f *Fetcher) fetch(ctx context.Context, program string, src task.Source, note func(string)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.opts.Timeout,
-		fmt.Errorf("%w after %v (%s)", ErrTimeout, f.opts.Timeout, setting("Timeout")))
+// fetch does the whole work, in staging, with the program's lock held. It returns the hash of what the source holds; known is
+// what it held before, if anything.
+func (f *Fetcher) fetch(ctx context.Context, program string, src task.Source, known sighting, note func(string)) (string, error) {
+	ctx, cancel := f.bounded(ctx)
 	defer cancel()
 	stage, err := f.newStage(program)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.discard(stage, note)
+	var lines []string // worth telling only if there is something new
 	m := manifest{Version: manifestVersion, Program: program, Source: src.Location}
-	if err := f.download(ctx, stage, src, &m, note); err != nil {
-		return withCause(ctx, err)
+	now, err := f.download(ctx, stage, src, known, &m, func(line string) { lines = append(lines, line) })
+	if errors.Is(err, errUnchanged) {
+		f.sighted(program, known)
+		f.record(program, known)
+		return known.SHA256, nil
+	}
+	if known.SHA256 != "" && err == nil && m.SHA256 != known.SHA256 {
+		note(fmt.Sprintf("program '%s' has changed at its source", program))
+	}
+	if known.SHA256 == "" || m.SHA256 != known.SHA256 {
+		for _, line := range lines {
+			note(line)
+		}
+	}
+	if err != nil {
+		return "", withCause(ctx, err)
 	}
 	f.at("downloaded")
-	if err := f.unpack(ctx, stage, src, program, note); err != nil {
-		return withCause(ctx, err)
+	if !f.installed(program, m.SHA256) {
+		if err := f.unpack(ctx, stage, src, program, note); err != nil {
+			return "", withCause(ctx, err)
+		}
+		f.at("unpacked")
+		if err := f.install(stage, m); err != nil {
+			return "", err
+		}
+		note(fmt.Sprintf("fetched program '%s'", program))
 	}
-	f.at("unpacked")
-	return f.install(stage, m)
+	if src.SHA256 == "" {
+		f.sighted(program, now)
+		f.record(program, now)
+	}
+	return m.SHA256, nil
+}
+
+// pinning is the name of the stage and the lock of what is fetched to learn its hash.
+const pinning = "pin"
+
+// Pin returns the source with the hash of what it holds now, #sha256=HEX, which [Fetcher.Ensure] keeps to. It
+// downloads the file and installs nothing. A source that has a pin is returned as it is.
+func (f *Fetcher) Pin(ctx context.Context, source string) (string, error) {
+	src, err := task.ParseSource(source)
+	if err != nil || src.SHA256 != "" {
+		return source, err
+	}
+	unlock, err := f.lock(ctx, pinning)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	ctx, cancel := f.bounded(ctx)
+	defer cancel()
+	stage, err := f.newStage(pinning)
+	if err != nil {
+		return "", err
+	}
+	quiet := func(string) {}
+	defer f.discard(stage, quiet)
+	now, err := f.download(ctx, stage, src, sighting{}, &manifest{}, quiet)
+	if err != nil {
+		return "", f.explainFull(withCause(ctx, err))
+	}
+	return src.Location + task.Pin(now.SHA256), nil
+}
+
+// bounded limits one fetch.
+func (f *Fetcher) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, f.opts.Timeout,
+		fmt.Errorf("%w after %v (%s)", ErrTimeout, f.opts.Timeout, setting("Timeout")))
 }
 
 // explainFull says what is full, where that is why a fetch failed.
@@ -188,78 +319,6 @@ func withCause(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// lockPoll is how often a lock held by another process is tried again; flock
-// itself cannot be interrupted by a context.
-const lockPoll = 20 * time.Millisecond
-
-// enter waits until no other goroutine has the program, so that only one of them polls
-// the file lock.
-func (f *Fetcher) enter(ctx context.Context, program string) (leave func(), err error) {
-	mine := make(chan struct{})
-	for {
-		f.mu.Lock()
-		other := f.fetching[program]
-		if other == nil {
-			f.fetching[program] = mine
-		}
-		f.mu.Unlock()
-		if other == nil {
-			return func() { f.leave(program, mine) }, nil
-		}
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-func (f *Fetcher) leave(program string, mine chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.fetching, program)
-	close(mine)
-}
-
-// lock takes the program's lock against goroutines and processes. The kernel
-// frees it when its holder dies.
-func (f *Fetcher) lock(ctx context.Context, program string) (unlock func(), err error) {
-	leave, err := f.enter(ctx, program)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		file, err := f.tryFlock(program)
-		if err == nil {
-			return func() { _ = disk.Unlock(file); leave() }, nil
-		}
-		if !errors.Is(err, disk.ErrLocked) {
-			leave()
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			leave()
-			return nil, context.Cause(ctx)
-		case <-time.After(lockPoll):
-		}
-	}
-}
-
-// tryFlock takes the file lock or answers [disk.ErrLocked]. Lock files stay: to
-// remove one while another process waits for it would make two locks of it.
-func (f *Fetcher) tryFlock(program string) (*os.File, error) {
-	file, err := f.root.OpenFile(lockDir+"/"+program, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock program '%s': %w", program, err)
-	}
-	if err = disk.Lock(file); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("lock program '%s': %w", program, err)
-	}
-	return file, nil
 }
 
 // failures remembers for a few seconds that a source failed, so that a hundred

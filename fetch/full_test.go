@@ -55,7 +55,7 @@ func TestFullDisk(t *testing.T) {
 			wantFull(t, err, o.Dir)
 			nothingLeft(t, o.Dir)
 			noErr(t, os.Remove(filler))
-			dir, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
+			dir, err := ensureDir(f, t.Context(), "p", srv.URL+"/p.tar", nil)
 			noErr(t, err)
 			if _, err := os.Stat(filepath.Join(dir, "run.sh")); err != nil {
 				t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -210,6 +211,12 @@ func runProgram(t testing.TB, dir string) string {
 	}, "run.sh in %s can be executed", dir)
 	noErr(t, err)
 	return string(out)
+}
+
+// ensureDir is Ensure of whose version only the directory matters.
+func ensureDir(f *Fetcher, ctx context.Context, program, source string, note func(string)) (string, error) { //nolint:revive // as Ensure
+	v, err := f.Ensure(ctx, program, source, note)
+	return v.Dir, err
 }
 
 // nothingInstalled checks that Dir holds only the fetcher's own directory with

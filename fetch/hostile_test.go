@@ -111,7 +111,7 @@ func TestHarmlessArchives(t *testing.T) {
 	for format, data := range allFormats(t, entries) {
 		o := testOptions(t)
 		noErr(t, ensureLocal(t, o, format, data))
-		dir := filepath.Join(o.Dir, "p")
+		dir := filepath.Join(o.Dir, "p", sum(data))
 		if text, err := os.ReadFile(filepath.Join(dir, "bin/l")); err != nil || len(text) != 3000 {
 			t.Errorf("%s: link: %v", format, err)
 		}
@@ -121,9 +121,10 @@ func TestHarmlessArchives(t *testing.T) {
 		}
 	}
 	o := testOptions(t)
-	noErr(t, ensureLocal(t, o, task.FormatTar, tarBytes(t, []entry{{name: "bin/real", body: script, mode: 0o755},
-		{name: "run.sh", typ: tar.TypeSymlink, link: "bin/real"}, {name: "same", typ: tar.TypeLink, link: "./bin/real"}})))
-	runProgram(t, filepath.Join(o.Dir, "p"))
+	links := tarBytes(t, []entry{{name: "bin/real", body: script, mode: 0o755},
+		{name: "run.sh", typ: tar.TypeSymlink, link: "bin/real"}, {name: "same", typ: tar.TypeLink, link: "./bin/real"}})
+	noErr(t, ensureLocal(t, o, task.FormatTar, links))
+	runProgram(t, filepath.Join(o.Dir, "p", sum(links)))
 }
 
 // Bombs are stopped by what they unpack to.

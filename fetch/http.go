@@ -59,6 +59,11 @@ func (f *Fetcher) getOnce(ctx context.Context, src task.Source, sink *sink) erro
 	}
 	req.Header.Set("User-Agent", "tdf")
 	req.Header.Set("Accept-Encoding", "identity")
+	for header, value := range map[string]string{"If-None-Match": sink.known.ETag, "If-Modified-Since": sink.known.Modified} {
+		if value != "" {
+			req.Header.Set(header, value)
+		}
+	}
 	if err := f.authorize(req); err != nil {
 		return err
 	}
@@ -67,9 +72,13 @@ func (f *Fetcher) getOnce(ctx context.Context, src task.Source, sink *sink) erro
 		return withoutURL(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNotModified && sink.known != (validator{}) {
+		return errUnchanged
+	}
 	if err := f.checkResponse(resp, src); err != nil {
 		return err
 	}
+	sink.seen = validator{ETag: resp.Header.Get("ETag"), Modified: resp.Header.Get("Last-Modified")}
 	return f.receive(ctx, cancel, resp, sink)
 }
 

@@ -1,11 +1,15 @@
 package fetch
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
@@ -32,7 +36,7 @@ const (
 // prepare makes the fetcher's directories and removes the staging directories
 // of dead processes: those whose lock nobody holds.
 func (f *Fetcher) prepare() error {
-	for _, dir := range []string{lockDir, stageDir} {
+	for _, dir := range []string{lockDir, stageDir, seenDir} {
 		if err := f.root.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("prepare program directory: %w", err)
 		}
@@ -56,7 +60,52 @@ func (f *Fetcher) prepare() error {
 			return err
 		}
 	}
+	return f.moveOld()
+}
+
+// moveOld makes versions of programs that an older release has installed, as DIR/PROGRAM/run.sh with a manifest.
+func (f *Fetcher) moveOld() error {
+	entries, err := fs.ReadDir(f.root.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("look for programs: %w", err)
+	}
+	for _, entry := range entries {
+		program := entry.Name()
+		if task.ValidProgram(program) != nil || !entry.IsDir() {
+			continue
+		}
+		m, ours, err := readManifest(filepath.Join(f.opts.Dir, program), program)
+		if err != nil || !ours || !isHash(m.SHA256) {
+			continue // not ours, or damaged: who uses it is told
+		}
+		file, err := f.tryFlock(program)
+		if err != nil {
+			continue // being fetched right now
+		}
+		err = f.moveVersion(program, m)
+		_ = disk.Unlock(file)
+		if err != nil {
+			return fmt.Errorf("make program '%s' one of several versions: %w", program, err)
+		}
+	}
 	return nil
+}
+
+func (f *Fetcher) moveVersion(program string, m *manifest) error {
+	aside := stageDir + "/" + program
+	if err := errors.Join(f.unstage(program), f.root.Rename(program, aside), f.root.Mkdir(program, 0o755)); err != nil {
+		return err
+	}
+	if err := f.root.Rename(aside, program+"/"+m.SHA256); err != nil {
+		return err
+	}
+	f.record(program, sighting{Source: m.Source, SHA256: m.SHA256})
+	return disk.SyncIn(f.root, ".")
+}
+
+func isHash(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == sha256.Size
 }
 
 // stage is the staging directory of one fetch. Only the holder of a program's
@@ -104,7 +153,7 @@ func (f *Fetcher) discard(s *stage, note func(string)) {
 }
 
 // install writes the manifest, makes the tree durable and renames it into
-// place. Before the rename the program is absent, after it complete.
+// place. Before the rename the version is absent, after it complete.
 func (f *Fetcher) install(s *stage, m manifest) error {
 	m.Fetched = time.Now().UTC().Truncate(time.Second)
 	text, err := json.MarshalIndent(m, "", "  ")
@@ -122,31 +171,19 @@ func (f *Fetcher) install(s *stage, m manifest) error {
 		return fmt.Errorf("make program durable: %w", err)
 	}
 	f.at("synced")
-	if err := f.moveAside(s, m.Program); err != nil {
-		return err
+	if err := f.root.Mkdir(m.Program, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("install program: %w", err)
 	}
-	if err := f.root.Rename(s.name+"/"+stagedTree, m.Program); err != nil {
+	version := m.Program + "/" + m.SHA256
+	// Rename does not replace a directory that is not empty: what is there is broken.
+	if err := f.root.Rename(version, s.name+"/"+stagedOld); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("move broken program aside: %w", err)
+	}
+	if err := f.root.Rename(s.name+"/"+stagedTree, version); err != nil {
 		return fmt.Errorf("install program: %w", err)
 	}
 	f.at("installed")
-	return disk.SyncIn(f.root, ".")
-}
-
-// moveAside clears the place of a broken installation: rename does not replace
-// a directory that is not empty. What others have put there stays.
-func (f *Fetcher) moveAside(s *stage, program string) error {
-	err := f.root.Remove(program)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if m, err := f.manifest(program); err != nil || m == nil {
-		return errors.Join(err, fmt.Errorf("directory of program '%s' was filled by someone else during the fetch: "+
-			"complete or remove it", program))
-	}
-	if err := f.root.Rename(program, s.name+"/"+stagedOld); err != nil {
-		return fmt.Errorf("move broken program aside: %w", err)
-	}
-	return nil
+	return errors.Join(disk.SyncIn(f.root, m.Program), disk.SyncIn(f.root, "."))
 }
 
 // syncDirs makes the names in all directories below name durable; the files
@@ -158,4 +195,76 @@ func syncDirs(root *os.Root, name string) error {
 		}
 		return disk.SyncIn(root, path)
 	})
+}
+
+// lockPoll is how often a lock held by another process is tried again; flock
+// itself cannot be interrupted by a context.
+const lockPoll = 20 * time.Millisecond
+
+// enter waits until no other goroutine has the program, so that only one of them polls
+// the file lock.
+func (f *Fetcher) enter(ctx context.Context, program string) (leave func(), err error) {
+	mine := make(chan struct{})
+	for {
+		f.mu.Lock()
+		other := f.fetching[program]
+		if other == nil {
+			f.fetching[program] = mine
+		}
+		f.mu.Unlock()
+		if other == nil {
+			return func() { f.leave(program, mine) }, nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (f *Fetcher) leave(program string, mine chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.fetching, program)
+	close(mine)
+}
+
+// lock takes the program's lock against goroutines and processes. The kernel
+// frees it when its holder dies.
+func (f *Fetcher) lock(ctx context.Context, program string) (unlock func(), err error) {
+	leave, err := f.enter(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		file, err := f.tryFlock(program)
+		if err == nil {
+			return func() { _ = disk.Unlock(file); leave() }, nil
+		}
+		if !errors.Is(err, disk.ErrLocked) {
+			leave()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			leave()
+			return nil, context.Cause(ctx)
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// tryFlock takes the file lock or answers [disk.ErrLocked]. Lock files stay: to
+// remove one while another process waits for it would make two locks of it.
+func (f *Fetcher) tryFlock(program string) (*os.File, error) {
+	file, err := f.root.OpenFile(lockDir+"/"+program, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock program '%s': %w", program, err)
+	}
+	if err = disk.Lock(file); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("lock program '%s': %w", program, err)
+	}
+	return file, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -27,7 +28,14 @@ func hidingSite(t *testing.T) string {
 			w.WriteHeader(http.StatusFound)
 		})
 	}
-	mux.HandleFunc("/good/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "#!/bin/sh\n") })
+	var asked atomic.Bool
+	mux.HandleFunc("/once/", func(w http.ResponseWriter, r *http.Request) {
+		if asked.Swap(true) {
+			http.Redirect(w, r, "ftp://h/run.sh?again="+canaryQuery, http.StatusFound)
+			return
+		}
+		_, _ = io.WriteString(w, "#!/bin/sh\n")
+	})
 	mux.HandleFunc("/damaged/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "no archive") })
 	mux.HandleFunc("/cut/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -44,14 +52,21 @@ func TestParametersAreMasked(t *testing.T) {
 	t.Parallel()
 	url := hidingSite(t)
 	o := DefaultOptions()
-	o.Dir, o.retryDelay = t.TempDir(), 1
+	o.Dir, o.retryDelay, o.Revalidate = t.TempDir(), 1, 0
 	f, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	if _, err := f.Ensure(t.Context(), "good", url+"/good/run.sh?token="+canaryQuery, nil); err != nil {
-		t.Fatal(err)
+	var told strings.Builder
+	for range 2 {
+		told.Reset()
+		if _, err := f.Ensure(t.Context(), "good", url+"/once/run.sh?token="+canaryQuery, func(line string) { told.WriteString(line) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := told.String(); !strings.Contains(text, "going on with sha256 ") || strings.Contains(text, canaryQuery) {
+		t.Errorf("of a source that cannot be asked it says %q", text)
 	}
 	for source, want := range map[string]string{
 		url + "/missing/p.tgz?sig=" + canaryQuery:                          "404",
@@ -72,14 +87,9 @@ func TestParametersAreMasked(t *testing.T) {
 		"http://user:" + canaryQuery + "@127.0.0.1/p.tgz":                  "netrc",
 		"p.tgz?x=" + canaryQuery:                                           "invalid source",
 		"rsync://127.0.0.1:1/m/p.tgz?x=" + canaryQuery:                     "invalid source",
-		url + "/good/run.sh?token=other-" + canaryQuery:                    "already installed",
 	} {
-		program := "bad"
-		if want == "already installed" {
-			program = "good"
-		}
 		var said strings.Builder
-		_, err := f.Ensure(t.Context(), program, source, func(line string) { said.WriteString(line + "\n") })
+		_, err := f.Ensure(t.Context(), "bad", source, func(line string) { said.WriteString(line + "\n") })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", source, err, want)
 			continue
@@ -89,8 +99,13 @@ func TestParametersAreMasked(t *testing.T) {
 		}
 	}
 	// What the worker itself remembers is for its own user.
-	info, err := os.Stat(filepath.Join(f.opts.Dir, "good", manifestFile))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("manifest: %v, %v", info, err)
+	for _, pattern := range []string{filepath.Join("good", "*", manifestFile), filepath.Join(seenDir, "good.*")} {
+		found, err := filepath.Glob(filepath.Join(f.opts.Dir, pattern))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		if info, err := os.Stat(found[0]); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", found[0], info, err)
+		}
 	}
 }

@@ -49,6 +49,9 @@ type Options struct {
 	// checking and a connect timeout of 10 s; as ssh keeps the first value it sees of an option, they win. Default none.
 	SSHExtra []string
 
+	// Revalidate is how long a source without a pin is taken for unchanged; a local path is looked
+	// at each time. Default 60 s.
+	Revalidate time.Duration
 	// RequirePinned refuses sources without #sha256=HEX.
 	RequirePinned bool
 	// ReadAs runs what opens a local source, with the rights of a user who shall be able
@@ -77,6 +80,7 @@ func DefaultOptions() Options {
 		Timeout:        10 * time.Minute,
 		MaxRedirects:   5,
 		FailureBackoff: 5 * time.Second,
+		Revalidate:     time.Minute,
 		RsyncPath:      "rsync",
 		maxDepth:       32,
 		maxRatio:       200,
@@ -111,8 +115,10 @@ func (o *Options) validateNumbers() error {
 	if o.Timeout < time.Millisecond {
 		return badOption("Timeout", o.Timeout, "use a duration of at least 1ms, or DefaultOptions")
 	}
-	if o.FailureBackoff < 0 {
-		return badOption("FailureBackoff", o.FailureBackoff, "use a duration of at least 0s, or DefaultOptions")
+	for field, d := range map[string]time.Duration{"FailureBackoff": o.FailureBackoff, "Revalidate": o.Revalidate} {
+		if d < 0 {
+			return badOption(field, d, "use a duration of at least 0s, or DefaultOptions")
+		}
 	}
 	return nil
 }
@@ -161,6 +167,7 @@ var settings = map[string]string{
 	"CAFile":       "ca_file",
 	"SSHExtra":     "ssh_options",
 	"RsyncPath":    "rsync_path",
+	"Revalidate":   "revalidate",
 }
 
 // setting is what people know a field of Options by, or empty: errors reach

@@ -71,75 +71,10 @@ func readPlain(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxManifest))
 }
 
-// matches compares what is installed with what a task wants. Nothing is replaced: other tasks may be running it.
-func (m *manifest) matches(src task.Source) error {
-	conflict := func(field, installed, wanted string) error {
-		return fmt.Errorf("program '%s' is already installed with %s '%s', the task wants '%s': "+
-			"use another program name or remove the program's directory", m.Program, field, installed, wanted)
-	}
-	if m.Source != src.Location {
-		return conflict("source", redact(m.Source), redact(src.Location))
-	}
-	if src.SHA256 != "" && m.SHA256 != src.SHA256 {
-		return conflict("sha256", m.SHA256, src.SHA256)
-	}
-	return nil
-}
-
-// present says whether program is there and is what src wants. False without
-// an error means that it has to be fetched.
-func (f *Fetcher) present(program string, src task.Source) (bool, error) {
-	dir := filepath.Join(f.opts.Dir, program)
-	m, err := f.manifest(program)
-	if err != nil {
-		return false, err
-	}
-	if m != nil {
-		// A program that removed its own run.sh is installed again.
-		err := m.matches(src)
-		return err == nil && runnable(os.DirFS(dir), program) == nil, err
-	}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for program '%s': %w", program, err)
-	}
-	return handMade(dir, program, src)
-}
-
-func handMade(dir, program string, src task.Source) (bool, error) {
-	if err := runnable(os.DirFS(dir), program); err != nil {
-		return false, fmt.Errorf("%w (its directory is not empty and was not installed by a fetch: "+
-			"complete or remove it)", err)
-	}
-	if src.SHA256 != "" {
-		return false, fmt.Errorf("%w: program '%s' was put there by hand, so its content cannot be compared with the pin: "+
-			"remove its directory or the pin", ErrUnpinned, program)
-	}
-	return true, nil
-}
-
-// byHand says whether a hand-made program is there, for tasks without source.
-func (f *Fetcher) byHand(program string) bool {
-	m, err := f.manifest(program)
-	return err == nil && m == nil && !f.opts.RequirePinned && runnable(os.DirFS(filepath.Join(f.opts.Dir, program)), program) == nil
-}
-
-// Hash returns the SHA-256, as lower-case hex, of the file an installed program
-// was made from, as its manifest has it; empty for a program without one, which
-// was put there by hand or is not there. The program is not read: asked before
-// each round, it costs one look at the manifest's inode.
-func (f *Fetcher) Hash(program string) (string, error) {
-	if err := task.ValidProgram(program); err != nil {
-		return "", err
-	}
-	m, err := f.manifest(program)
-	if err != nil || m == nil {
-		return "", err
-	}
-	return m.SHA256, nil
+// installed reports whether a version is there. One whose run.sh somebody has removed is installed again.
+func (f *Fetcher) installed(program, hash string) bool {
+	m, err := f.manifest(program, hash)
+	return err == nil && m != nil && runnable(os.DirFS(filepath.Join(f.opts.Dir, program, hash)), program) == nil
 }
 
 // knownManifest is a manifest that was read, and the file that it was read from.
@@ -148,31 +83,28 @@ type knownManifest struct {
 	*manifest
 }
 
-// manifest is the manifest of an installed program. It is nil for a program without
-// one, or with a copy of another program's. It is remembered for as long as it is the
-// same file: an installation replaces the whole directory.
-func (f *Fetcher) manifest(program string) (*manifest, error) {
-	dir := filepath.Join(f.opts.Dir, program)
+// manifest is that of an installed version, nil if there is none. It is remembered for as long as it is the same file: an
+// installation replaces the whole directory.
+func (f *Fetcher) manifest(program, hash string) (*manifest, error) {
+	dir := filepath.Join(f.opts.Dir, program, hash)
 	info, err := os.Lstat(filepath.Join(dir, manifestFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // none is a good answer
-	}
 	if err != nil {
 		return nil, fmt.Errorf("look at manifest of program '%s': %w", program, err)
 	}
+	key := program + "/" + hash
 	f.mu.Lock()
-	known, ok := f.manifests[program]
+	known, ok := f.manifests[key]
 	f.mu.Unlock()
 	if ok && os.SameFile(known.file, info) && known.file.ModTime().Equal(info.ModTime()) {
 		return known.manifest, nil
 	}
 	m, found, err := readManifest(dir, program)
-	if err != nil || !found {
+	if err != nil || !found || m.SHA256 != hash {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.manifests[program] = knownManifest{info, m}
+	f.manifests[key] = knownManifest{info, m}
 	return m, nil
 }
 

@@ -127,7 +127,7 @@ func TestGoroutinesFetchOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
-			dir, err := fetchers[i%2].Ensure(t.Context(), "p", srv.URL+"/p.tar.gz", nil)
+			dir, err := ensureDir(fetchers[i%2], t.Context(), "p", srv.URL+"/p.tar.gz", nil)
 			if err != nil {
 				t.Error(err)
 			} else if _, err := os.Stat(filepath.Join(dir, "run.sh")); err != nil {
@@ -170,7 +170,8 @@ func TestProcessesFetchOnce(t *testing.T) {
 // once: one GET, one installation, all succeed.
 func TestFourSlotsFetchOnce(t *testing.T) {
 	t.Parallel()
-	srv := newServer(t, map[string][]byte{"/p.tar.gz": allFormats(t, goodEntries())[task.FormatTarGz]})
+	data := allFormats(t, goodEntries())[task.FormatTarGz]
+	srv := newServer(t, map[string][]byte{"/p.tar.gz": data})
 	o := testOptions(t)
 	f := newFetcher(t, o)
 	steps := map[string]int{} // only the holder of the lock comes to a step
@@ -202,7 +203,7 @@ func TestFourSlotsFetchOnce(t *testing.T) {
 	if n := srv.gets.Load(); n != 2 {
 		t.Errorf("%d GETs, want one for each directory", n)
 	}
-	runProgram(t, filepath.Join(two, "p"))
+	runProgram(t, filepath.Join(two, "p", sum(data)))
 }
 
 // A worker killed at any step leaves a program absent or complete; one that
@@ -212,26 +213,24 @@ func TestKilledFetch(t *testing.T) {
 	for step, installed := range map[string]bool{"downloaded": false, "unpacked": false, "synced": false, "installed": true} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			srv := newServer(t, map[string][]byte{"/p.tar": tarBytes(t, goodEntries())})
+			data := tarBytes(t, goodEntries())
+			srv := newServer(t, map[string][]byte{"/p.tar": data})
 			dir := t.TempDir()
+			version := filepath.Join(dir, "p", sum(data))
 			victim := startChild(t, childJob{Dir: dir, Source: srv.URL + "/p.tar", Callers: 1, StopAt: step})
 			victim.start(t)
 			victim.expect(t, "stopped")
 			waiter := startChild(t, childJob{Dir: dir, Source: srv.URL + "/p.tar", Callers: 1})
 			waiter.start(t)
-			_, err := os.Stat(filepath.Join(dir, "p"))
+			_, err := os.Stat(version)
 			if errors.Is(err, fs.ErrNotExist) == installed {
 				t.Fatalf("while stopped at %s: %v", step, err)
 			}
 			victim.kill()
 			waiter.expect(t, "done")
-			runProgram(t, filepath.Join(dir, "p"))
-			want := int64(2)
-			if installed {
-				want = 1
-			}
-			if n := srv.gets.Load(); n != want {
-				t.Errorf("%d GETs, want %d", n, want)
+			runProgram(t, version)
+			if n := srv.gets.Load(); n != 2 { // the dead one did not tell what it had seen
+				t.Errorf("%d GETs, want 2", n)
 			}
 		})
 	}

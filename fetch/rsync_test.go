@@ -84,7 +84,7 @@ func TestRsyncDaemon(t *testing.T) {
 		"zip": "rsync:rsync://" + addr + "/m/sub/p.zip", "zst": "rsync://" + addr + "/m/sub/p.tar.zst",
 	} {
 		var log []string
-		got, err := f.Ensure(t.Context(), program, source, func(l string) { log = append(log, l) })
+		got, err := ensureDir(f, t.Context(), program, source, func(l string) { log = append(log, l) })
 		noErr(t, err)
 		if runProgram(t, got) != "hello\n" || !strings.HasPrefix(log[1], "rsyncing ") {
 			t.Errorf("%s: %q", program, log)

@@ -55,6 +55,12 @@ type Options struct {
 	// conventions of a project. It is called before the defaults are filled in. Its error
 	// is that of the submission, and nothing is opened.
 	BeforeSubmit func(ctx context.Context, spec *task.Spec) error
+	// Pin returns a source with the hash of what it holds now, as fetch.Fetcher.Pin does. It is called once
+	// in a submission for each source without one, so that all tasks of the submission
+	// run the same version of a program. Its error is that of the submission. Tasks that a
+	// submission repeated under its request key finds opened keep theirs. Default: nil, which
+	// leaves it to each worker what it finds at the source.
+	Pin func(ctx context.Context, source string) (pinned string, err error)
 }
 
 // Settings are what the section [manager] of a configuration says. A zero field takes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -91,10 +92,37 @@ func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definiti
 		*by = definer{Definer: task.NewDefiner(defaults...), queue: queue, rules: rules}
 	}
 	d, err := s.definer.Define(spec)
+	if err == nil && s.m.opt.Pin != nil {
+		err = s.pin(ctx, &d)
+	}
 	if err == nil && configured.AddRandomStartOffset {
 		d.Shuffle()
 	}
 	return d, rules, err
+}
+
+// pin makes the source of a task mean what it held when the submission met it first.
+func (s *submission) pin(ctx context.Context, d *task.Definition) error {
+	const field = "source"
+	source := d.Text(field)
+	if source == "" {
+		return nil
+	}
+	pinned, known := s.pins[source]
+	if !known {
+		var err error
+		if pinned, err = s.m.opt.Pin(ctx, source); err != nil {
+			return &statemachine.FieldError{Field: field, Value: clean.Source(source), Want: "one that can be pinned: " + err.Error()}
+		}
+		if s.pins == nil {
+			s.pins = map[string]string{}
+		}
+		s.pins[source] = pinned
+	}
+	if pinned == source {
+		return nil
+	}
+	return d.Set(field, pinned)
 }
 
 // timed returns the spec with the times that count from its opening, which is now, on

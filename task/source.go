@@ -113,6 +113,9 @@ func ParseSource(s string) (Source, error) {
 	return src, nil
 }
 
+// Pin is what pins a source to the file of that SHA-256, in hex.
+func Pin(sha256 string) string { return pinPrefix + sha256 }
+
 func checkText(s string) error {
 	switch {
 	case s == "":

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
@@ -121,10 +122,10 @@ func TestCancelWhileFetching(t *testing.T) {
 	s := newSite(t)
 	id := s.open(t)
 	w := s.start(t, func(o *options) {
-		o.Programs = fakePrograms(func(ctx context.Context, note func(string)) (string, error) {
+		o.Programs = fakePrograms(func(ctx context.Context, note func(string)) (fetch.Version, error) {
 			note("attempting to fetch")
 			<-ctx.Done()
-			return "", ctx.Err()
+			return fetch.Version{}, ctx.Err()
 		})
 	})
 	w.log.await(t, "attempting to fetch")

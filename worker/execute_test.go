@@ -259,7 +259,7 @@ mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`
 		"\nTDF_TASK_ID=1\n", "\nTDF_ROUND=0\n", "\nTDF_WORKER=w\n", "\nTDF_PROGRAM=p\n",
 		"\nTDF_NAMESPACE="+s.Namespace+"\n", "\nTDF_INPUT=in put\n", "\nTDF_SLOT=0\n",
 		"\nTDF_DEADLINE=4000000000.000000\n",
-		"\nMINE=yes\n", "\nmode 700\n", "\n"+filepath.Join(s.programs, "p")+"\n")
+		"\nMINE=yes\n", "\nmode 700\n", "\n"+filepath.Join(s.programs, "p", task.Fields["0:program_sha256"])+"\n")
 	for _, bad := range []string{"SECRET", "hush", "LD_PRELOAD"} {
 		if strings.Contains(out, bad) {
 			t.Errorf("the program sees %s:\n%s", bad, out)

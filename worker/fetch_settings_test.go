@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -31,7 +33,8 @@ func gets(t *testing.T, source string, settings ...string) (dir string, err erro
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	return f.Ensure(t.Context(), "p", source, nil)
+	v, err := f.Ensure(t.Context(), "p", source, nil)
+	return v.Dir, err
 }
 
 func mustGet(t *testing.T, source string, settings ...string) (dir string) {
@@ -163,11 +166,39 @@ printf '#!/bin/sh\n' > "$dst/run.sh"
 	}
 }
 
+// A source without a pin is looked at again after that time.
+func TestRevalidate(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write([]byte(runsTrue))
+	}))
+	defer srv.Close()
+	for setting, want := range map[string]int32{"revalidate=3600": 1, "revalidate=1": 2} {
+		dir, before := t.TempDir(), asked.Load()
+		for range 2 {
+			mustGet(t, srv.URL+"/run.sh", "program_dir="+dir, setting)
+			aged, err := filepath.Glob(filepath.Join(dir, ".tdf", "seen", "*"))
+			if err != nil || len(aged) != 1 {
+				t.Fatal(aged, err)
+			}
+			then := time.Now().Add(-2 * time.Second)
+			if err := os.Chtimes(aged[0], then, then); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := asked.Load() - before; got != want {
+			t.Errorf("%s: asked %d times, want %d", setting, got, want)
+		}
+	}
+}
+
 // Programs lie where [worker] program_dir says.
 func TestProgramDir(t *testing.T) {
 	t.Chdir(t.TempDir()) // the default is below it
 	here := t.TempDir()
-	if dir := mustGet(t, tarball(t), "program_dir="+here); dir != filepath.Join(here, "p") {
+	if dir := mustGet(t, tarball(t), "program_dir="+here); filepath.Dir(dir) != filepath.Join(here, "p") {
 		t.Errorf("the program is in %s, want below %s", dir, here)
 	}
 }

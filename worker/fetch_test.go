@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -15,13 +16,11 @@ import (
 )
 
 // fakePrograms is a fetcher that does what the test says.
-type fakePrograms func(ctx context.Context, note func(string)) (string, error)
+type fakePrograms func(ctx context.Context, note func(string)) (fetch.Version, error)
 
-func (f fakePrograms) Ensure(ctx context.Context, _, _ string, note func(string)) (string, error) {
+func (f fakePrograms) Ensure(ctx context.Context, _, _ string, note func(string)) (fetch.Version, error) {
 	return f(ctx, note)
 }
-
-func (fakePrograms) Hash(string) (string, error) { return "", nil }
 
 // A panic is the round's error.
 func TestPanic(t *testing.T) {
@@ -29,7 +28,7 @@ func TestPanic(t *testing.T) {
 	s := newSite(t)
 	id := s.open(t)
 	w := s.start(t, func(o *options) {
-		o.Programs = fakePrograms(func(context.Context, func(string)) (string, error) { panic("ouch") })
+		o.Programs = fakePrograms(func(context.Context, func(string)) (fetch.Version, error) { panic("ouch") })
 	})
 	task := s.settle(t, id, sm.Failed)
 	checkFields(t, task, map[string]string{"0:error": "internal error of worker 'w': ouch"})
@@ -40,10 +39,10 @@ func TestPanic(t *testing.T) {
 // goes on, and a stop ends it.
 func TestFetchIsPartOfTheRound(t *testing.T) {
 	t.Parallel()
-	hang := func(ctx context.Context, note func(string)) (string, error) {
+	hang := func(ctx context.Context, note func(string)) (fetch.Version, error) {
 		note("attempting to fetch")
 		<-ctx.Done()
-		return "", ctx.Err()
+		return fetch.Version{}, ctx.Err()
 	}
 	t.Run("timeout", func(t *testing.T) {
 		t.Parallel()
@@ -80,12 +79,12 @@ func TestNotesWaitForRedis(t *testing.T) {
 	proxy, st := s.behindProxy(t)
 	id := s.open(t)
 	s.startOn(t, st, func(o *options) {
-		o.Programs = fakePrograms(func(_ context.Context, note func(string)) (string, error) {
+		o.Programs = fakePrograms(func(_ context.Context, note func(string)) (fetch.Version, error) {
 			proxy.Down()
 			note("one")
 			note("two")
 			proxy.Up()
-			return filepath.Join(s.sources, "p"), nil
+			return fetch.Version{Dir: filepath.Join(s.sources, "p")}, nil
 		})
 	})
 	task := s.await(t, id, sm.Executed)
@@ -146,8 +145,8 @@ func TestProgramNameIsChecked(t *testing.T) {
 	}
 	s.start(t, func(o *options) {
 		o.OutputFile = filepath.Join(s.programs, "$program.out")
-		o.Programs = fakePrograms(func(context.Context, func(string)) (string, error) {
-			return filepath.Join(s.sources, "p"), nil
+		o.Programs = fakePrograms(func(context.Context, func(string)) (fetch.Version, error) {
+			return fetch.Version{Dir: filepath.Join(s.sources, "p")}, nil
 		})
 	})
 	task := s.await(t, id, sm.Executed)

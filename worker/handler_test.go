@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -132,8 +133,8 @@ func TestTaskForOthers(t *testing.T) {
 	w.log.await(t, "leaving the task to other workers")
 	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "releases": "1", "fails": "0", "0:error": "-", "0:class": "handler"})
 	s.start(t, func(o *options) {
-		o.Name, o.Classes, o.Programs = "programs", []string{"echo"}, fakePrograms(func(context.Context, func(string)) (string, error) {
-			return "", errors.New("fetched by another")
+		o.Name, o.Classes, o.Programs = "programs", []string{"echo"}, fakePrograms(func(context.Context, func(string)) (fetch.Version, error) {
+			return fetch.Version{}, errors.New("fetched by another")
 		})
 	})
 	checkFields(t, s.await(t, id, sm.Executed), map[string]string{"1:worker": "programs", "1:error": "fetched by another"})

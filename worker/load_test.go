@@ -35,14 +35,14 @@ func TestFetchOptions(t *testing.T) {
 	t.Parallel()
 	c := config.Worker{
 		ProgramDir: "dir", FetchTimeout: 7 * time.Second,
-		FetchMaxBytes: 11, FetchMaxEntries: 12, FetchMaxFileBytes: 13, FetchMaxRedirects: 3,
+		FetchMaxBytes: 11, FetchMaxEntries: 12, FetchMaxFileBytes: 13, FetchMaxRedirects: 3, Revalidate: 9 * time.Second,
 		NetrcFile: "netrc", CAFile: "ca", SSHOptions: " -i  key ", RsyncPath: "/bin/rs", RequirePinned: true,
 	}
 	all := complete(Options{Name: "w"}, c)
 	o := all.fetching()
 	got := []any{o.Dir, o.Worker, o.Timeout, o.MaxBytes, o.MaxEntries, o.MaxFileBytes,
-		o.MaxRedirects, o.NetrcFile, o.CAFile, o.RsyncPath, o.RequirePinned}
-	want := []any{"dir", "w", 7 * time.Second, int64(11), 12, int64(13), 3, "netrc", "ca", "/bin/rs", true}
+		o.MaxRedirects, o.NetrcFile, o.CAFile, o.RsyncPath, o.RequirePinned, o.Revalidate}
+	want := []any{"dir", "w", 7 * time.Second, int64(11), 12, int64(13), 3, "netrc", "ca", "/bin/rs", true, 9 * time.Second}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("options %v, want %v", got, want)
 	}

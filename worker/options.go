@@ -21,12 +21,10 @@ import (
 
 // Programs brings the program of a task onto this host; *fetch.Fetcher does.
 type Programs interface {
-	// Ensure returns the directory that holds the program's run.sh, after
-	// fetching it from source if it is not there yet. note gets the lines of
-	// progress for the task's log. The error stands in the round's record.
-	Ensure(ctx context.Context, program, source string, note func(line string)) (dir string, err error)
-	// Hash returns the SHA-256 of what was installed, in hex; empty if unknown.
-	Hash(program string) (string, error)
+	// Ensure returns the version of the program that source means, after fetching it
+	// if it is not there yet. note gets the lines of progress for the task's log. The
+	// error stands in the round's record.
+	Ensure(ctx context.Context, program, source string, note func(line string)) (fetch.Version, error)
 }
 
 // Options say how a worker works. The zero value has the defaults.
@@ -159,6 +157,9 @@ type Settings struct {
 	FetchMaxEntries                  int
 	// FetchMaxRedirects is how many redirects of a download are followed. Default 5.
 	FetchMaxRedirects int
+	// Revalidate is for how long a source without #sha256=HEX is taken for unchanged; a
+	// local path is looked at before each round. Default 60 s.
+	Revalidate time.Duration
 	// NetrcFile has the logins of http and https sources, CAFile the authorities to trust
 	// for https instead of the system's.
 	NetrcFile, CAFile string
@@ -216,7 +217,7 @@ func (o *options) fetching() fetch.Options {
 	f := fetch.DefaultOptions()
 	f.Dir, f.Worker = o.ProgramDir, o.Name
 	f.MaxBytes, f.MaxFileBytes, f.MaxEntries = o.FetchMaxBytes, o.FetchMaxFileBytes, o.FetchMaxEntries
-	f.MaxRedirects, f.Timeout = o.FetchMaxRedirects, o.FetchTimeout
+	f.MaxRedirects, f.Timeout, f.Revalidate = o.FetchMaxRedirects, o.FetchTimeout, o.Revalidate
 	f.NetrcFile, f.CAFile = o.NetrcFile, o.CAFile
 	f.SSHExtra = strings.Fields(o.SSHOptions)
 	f.RsyncPath, f.RequirePinned = o.RsyncPath, o.RequirePinned

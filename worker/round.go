@@ -112,7 +112,7 @@ func (r *round) run(ctx context.Context) (result, error) {
 	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil {
 		return r.handle(ctx, h)
 	}
-	dir, err := r.ensure(ctx)
+	version, err := r.ensure(ctx)
 	if err != nil {
 		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(r.Spec.Program)), "error", err)
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", r.Spec.Program))
@@ -121,7 +121,7 @@ func (r *round) run(ctx context.Context) (result, error) {
 	if err := r.prepare(); err != nil {
 		return notRun(), err
 	}
-	res, err := r.runProgram(ctx, dir)
+	res, err := r.runProgram(ctx, version)
 	return res, r.explain(err)
 }
 
@@ -136,20 +136,20 @@ func (r *round) prepare() error {
 	return r.writeArguments()
 }
 
-func (r *round) ensure(ctx context.Context) (string, error) {
+func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 	program, o := r.Spec.Program, &r.worker.opts
 	// The name becomes part of paths here too, so it is not left to Programs.
 	if err := task.ValidProgram(program); err != nil {
-		return "", &fetch.Error{Program: program, Worker: o.Name, Err: err}
+		return fetch.Version{}, &fetch.Error{Program: program, Worker: o.Name, Err: err}
 	}
 	if o.Programs == nil || o.container == nil {
-		return "", &notOfferedError{program: program, worker: o.Name}
+		return fetch.Version{}, &notOfferedError{program: program, worker: o.Name}
 	}
 	return o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
 }
 
-// runProgram runs the program in dir and takes what it writes.
-func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
+// runProgram runs the program and takes what it writes.
+func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, error) {
 	res := notRun()
 	s, err := r.openStreams()
 	if err != nil {
@@ -157,13 +157,9 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	}
 	r.streams.Store(&streams{s.out.Excerpt, s.err.Excerpt})
 	r.listen(filepath.Join(r.private, controlFile))
-	hash, err := r.worker.opts.Programs.Hash(r.Spec.Program)
-	if err != nil {
-		r.log.Debug("the program's hash is not known", "error", err)
-	}
-	res.program = hash
+	res.program = version.SHA256
 	var runErr error
-	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
+	res.Result, runErr = r.slot.run(ctx, r.program(version.Dir, s))
 	r.over = runErr == nil
 	r.alone = r.over && r.slot.dir.Untouched()
 	resErr := r.closeControl()

@@ -165,7 +165,7 @@ func TestSources(t *testing.T) {
 			} else if strings.Contains(task.Fields["log"], "fetch") {
 				t.Errorf("%s was fetched again:\n%s", j.program, task.Fields["log"])
 			}
-			if info, err := os.Stat(filepath.Join(w.dir, "w", j.program, "run.sh")); err != nil || info.Mode()&0o111 == 0 {
+			if info, err := os.Stat(filepath.Join(w.dir, "w", j.program, task.Fields["0:program_sha256"], "run.sh")); err != nil || info.Mode()&0o111 == 0 {
 				t.Errorf("%s: run.sh is not executable: %v, %v", j.program, info, err)
 			}
 		}

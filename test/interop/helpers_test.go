@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -109,12 +110,9 @@ func startServer(t *testing.T, sp *storetest.Space) {
 type program struct{ dir string }
 
 // Ensure implements worker.Programs.
-func (p program) Ensure(context.Context, string, string, func(string)) (string, error) {
-	return p.dir, nil
+func (p program) Ensure(context.Context, string, string, func(string)) (fetch.Version, error) {
+	return fetch.Version{Dir: p.dir}, nil
 }
-
-// Hash implements worker.Programs.
-func (program) Hash(string) (string, error) { return "", nil }
 
 // startWorker runs our worker; its program prints its words and number.
 func startWorker(t *testing.T, sp *storetest.Space, name string) {

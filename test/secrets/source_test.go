@@ -61,10 +61,12 @@ func TestTokensInSources(t *testing.T) {
 	} {
 		ids = append(ids, r.submitFrom(fmt.Sprint("bad", i), source))
 	}
-	ids = append(ids, r.submitFrom("good", url+"/good/run.sh?token=other-"+inQuery)) // it is installed from elsewhere
 	for _, id := range ids[1:] {
 		r.becomes(id, "failed")
 	}
+	other := r.submitFrom("good", url+"/good/run.sh?token=other-"+inQuery)
+	r.becomes(other, "succeeded")
+	ids = append(ids, other)
 	said := r.saidOf(ids)
 	for _, d := range r.daemons {
 		said[filepath.Base(d.Path)] = d.Log.String()
@@ -83,7 +85,15 @@ func TestTokensInSources(t *testing.T) {
 	if !strings.Contains(said["show "+good], "/good/run.sh?token=***") || !strings.Contains(said["logs "+good], "ran") {
 		t.Errorf("the good source is shown as %q", said["show "+good])
 	}
-	r.manifest(filepath.Join(r.dir, "programs", "good", ".tdf-manifest.json"))
+	for _, pattern := range []string{"good/*/.tdf-manifest.json", ".tdf/seen/good.*"} {
+		found, err := filepath.Glob(filepath.Join(r.dir, "programs", pattern))
+		if err != nil || len(found) == 0 && strings.HasPrefix(pattern, "good") {
+			t.Errorf("%s: %v, %v", pattern, found, err)
+		}
+		for _, name := range found {
+			r.manifest(name)
+		}
+	}
 }
 
 // saidOf is all that can be asked about tasks.

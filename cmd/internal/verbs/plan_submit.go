@@ -39,7 +39,7 @@ func (a *app) planSubmit() *cobra.Command {
 }
 
 func (sub *planSubmission) flags(cmd *cobra.Command) {
-	sub.source.flags(cmd)
+	sub.source.flags(withPin(cmd))
 	cmd.Flags().StringVar(&sub.key, "key", "", "name of this submission; repeating it makes nothing twice")
 }
 

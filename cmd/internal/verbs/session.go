@@ -69,6 +69,10 @@ func (a *app) managed(do verb, o manager.Options) verb {
 			s.cfg.TaskDefaults.Defaults = task.Defaults{}
 		}
 		s.cfg.TaskDefaults.Defaults["archive"] = task.ArchiveAtOnce
+		var err error
+		if o.Pin, err = s.pin(); err != nil {
+			return err
+		}
 		s.manager = manager.New(s.site, "tdf-manager", o)
 		return do(ctx, s)
 	}

@@ -33,7 +33,7 @@ type submission struct {
 
 func (a *app) submit() *cobra.Command {
 	sub := &submission{}
-	cmd := withJSON(withDryRun(&cobra.Command{
+	cmd := withPin(withJSON(withDryRun(&cobra.Command{
 		Use:   "submit --program NAME [flags] [-- WORDS...]",
 		Short: "Open tasks",
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
@@ -50,7 +50,7 @@ func (a *app) submit() *cobra.Command {
 			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
 			`  echo '{"program":"sum","source":"rsync:run.sh"}' | tdf-manager submit --from-json -`,
 		RunE: a.withManager(sub.do),
-	}))
+	})))
 	sub.taskFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin); it is the input")

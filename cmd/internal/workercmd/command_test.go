@@ -251,7 +251,7 @@ func TestWork(t *testing.T) {
 	if got := read(t, filepath.Join(c.Dir, "res", "w-1-0-p.out")); got != out {
 		t.Errorf("the output file holds %q, the task %q", got, out)
 	}
-	read(t, filepath.Join(c.Dir, "p", "run.sh"))
+	read(t, filepath.Join(c.Dir, "p", task.Fields["0:program_sha256"], "run.sh"))
 	if task.Fields["0:error"] != "" {
 		t.Errorf("error: %s", task.Fields["0:error"])
 	}

@@ -109,6 +109,7 @@ func TestRefusedValues(t *testing.T) {
 		{"worker", "fetch_max_entries=0", "out of range"},
 		{"worker", "fetch_max_redirects=-1", "out of range"},
 		{"worker", "fetch_timeout=0", "out of range"},
+		{"worker", "revalidate=0", "out of range"},
 		{"worker", "kill_grace=2h", "out of range"},
 		{"worker", "program_dir=", "empty"},
 		{"worker", "rsync_path=", "empty"},

@@ -192,6 +192,7 @@ type Worker struct {
 	FetchMaxBytes, FetchMaxFileBytes int64
 	FetchMaxEntries                  int
 	FetchMaxRedirects                int
+	Revalidate                       time.Duration
 	NetrcFile, CAFile                string
 	SSHOptions, RsyncPath            string
 	RequirePinned                    bool
