@@ -130,13 +130,13 @@ func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(
 		note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, redact(source)))
 		return "", err
 	}
+	if hash := f.present(program, src); hash != "" {
+		return hash, nil
+	}
 	if src.SHA256 == "" {
 		if hand, err := f.byHand(program); hand || err != nil {
 			return "", err
 		}
-	}
-	if hash := f.present(program, src); hash != "" {
-		return hash, nil
 	}
 	unlock, err := f.lock(ctx, program)
 	if err != nil {

@@ -60,7 +60,7 @@ func (f *Fetcher) prepare() error {
 			return err
 		}
 	}
-	return f.moveOld()
+	return errors.Join(f.forget(), f.moveOld())
 }
 
 // moveOld makes versions of programs that an older release has installed, as DIR/PROGRAM/run.sh with a manifest.

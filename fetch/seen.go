@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -48,6 +50,24 @@ const seenDir = ownDir + "/seen"
 func seenFile(program, location string) string {
 	sum := sha256.Sum256([]byte(location))
 	return seenDir + "/" + program + "." + hex.EncodeToString(sum[:16])
+}
+
+// forgetAfter is how long a source is remembered that no task has any more, such as an address signed for one of them.
+const forgetAfter = 30 * 24 * time.Hour
+
+// forget removes what was seen that long ago.
+func (f *Fetcher) forget() error {
+	entries, err := fs.ReadDir(f.root.FS(), seenDir)
+	if err != nil {
+		return fmt.Errorf("look for sources: %w", err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()) > forgetAfter {
+			_ = f.root.Remove(seenDir + "/" + entry.Name()) // else the next start does
+		}
+	}
+	return nil
 }
 
 // settled is the version that a source without a pin is taken for without asking it: it was looked at a
@@ -102,9 +122,11 @@ func (f *Fetcher) sighted(program string, s sighting) {
 	f.remember(program, s)
 }
 
+// remember forgets what is no longer fresh, so the map cannot grow for ever.
 func (f *Fetcher) remember(program string, s sighting) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	maps.DeleteFunc(f.seen, func(_ string, old sighting) bool { return time.Since(old.looked) >= f.opts.Revalidate })
 	f.seen[program+"\x00"+s.Source] = s
 }
 

@@ -186,6 +186,35 @@ func TestChangedRsyncSource(t *testing.T) {
 	}
 }
 
+// What no task has named for a month is forgotten, in memory after Revalidate.
+func TestSourcesAreForgotten(t *testing.T) {
+	t.Parallel()
+	srv := newRepacked(t, "ETag")
+	srv.pack(t, "one", "1")
+	o := testOptions(t)
+	o.Revalidate = time.Nanosecond
+	f := newFetcher(t, o)
+	for _, query := range []string{"?1", "?2", "?3"} {
+		_, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar"+query, nil)
+		noErr(t, err)
+	}
+	files := func() []string {
+		all, err := filepath.Glob(filepath.Join(o.Dir, seenDir, "p.*"))
+		noErr(t, err)
+		return all
+	}
+	all := files()
+	if len(f.seen) != 1 || len(all) != 3 {
+		t.Fatalf("%d sources in memory, %d files, want 1 and 3", len(f.seen), len(all))
+	}
+	old := time.Now().Add(-forgetAfter - time.Hour)
+	noErr(t, os.Chtimes(all[0], old, old))
+	newFetcher(t, o)
+	if left := files(); len(left) != 2 {
+		t.Errorf("%d files are left, want 2", len(left))
+	}
+}
+
 // Programs of an older release become versions at the start.
 func TestOldInstallation(t *testing.T) {
 	t.Parallel()
