@@ -165,6 +165,8 @@ type failure struct {
 	State statemachine.State `json:"state"`
 	// Error is the end of what its last round wrote to stderr.
 	Error string `json:"error"`
+	// OnStderr says that nothing else was wrong with the round.
+	OnStderr bool `json:"on_stderr,omitempty"`
 }
 
 // mostFailures is how many are shown.
@@ -180,6 +182,8 @@ func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, err
 		f := failure{ID: id, State: "damaged"}
 		if t := tasks[i]; t != nil && t.Err == nil {
 			f.State, f.Error = t.EndState(), tail(t.Failure())
+			last := t.Last()
+			f.OnStderr = last != nil && f.State == statemachine.Failed && last.OnStderr()
 		}
 		failures = append(failures, f)
 	}
@@ -202,6 +206,9 @@ func printFinish(s *session, p manager.Progress, failures []failure, timedOut bo
 func printFailures(s *session, failures []failure, all int) {
 	for _, f := range failures {
 		s.printf("\ntask %d %s\n%s", f.ID, f.State, indent(f.Error))
+		if f.OnStderr {
+			s.printf("(exit status 0, but text on stderr, which --fail-on exit accepts)\n")
+		}
 	}
 	if more := all - len(failures); more > 0 {
 		s.printf("\nand %d more\n", more)

@@ -240,6 +240,23 @@ func TestSignalAfterThePlan(t *testing.T) {
 	wantText(t, out.String(), "plan 1 (broken) failed", "task 2 failed")
 }
 
+// People whose programs chat on stderr are told why these failed, and what accepts that.
+func TestFailedByStderr(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	if r := b.run("wait", "2"); r.code != 1 || strings.Contains(r.out, "--fail-on") {
+		t.Errorf("a round without an exit status: %+v", r)
+	}
+	b.srv.Do(t, "HSET", b.ns+":task:2", "0:exit_code", "0")
+	r := b.run("wait", "2")
+	wantText(t, r.out, "(exit status 0, but text on stderr, which --fail-on exit accepts)")
+	first := b.value(1, "wait", "2").(map[string]any)["first_unsuccessful"].([]any)[0].(map[string]any)
+	if first["on_stderr"] != true {
+		t.Errorf("JSON: %v", first)
+	}
+	wantText(t, b.must("why", "2"), "but wrote to stderr, which failed it", "-> submit it again with --fail-on exit")
+}
+
 // run archives what ends, in good order until a signal, and not beside a
 // project's own manager.
 func TestRun(t *testing.T) {

@@ -74,6 +74,7 @@ func printReasons(s *session, reasons manager.Explanation) {
 var remedies = map[string]string{
 	"task.hold":         "tdf-manager release NAME",
 	"task.needs":        "wait until they have ended; tdf-manager retry brings back one that failed",
+	"task.fail_on":      "submit it again with --fail-on VALUE, which accepts text on stderr",
 	"task.end_before":   "submit it again with a later --end-before",
 	"task.resources":    "submit it again with less of --resource",
 	"task.before":       "it comes in its turn; a higher --priority comes sooner",

@@ -222,6 +222,7 @@ const (
 	KindCause    Kind = "cause"   // the task that it needs because of which it never ran
 	KindOutcome  Kind = "outcome" // how it ended, and by which rule
 	KindRound    Kind = "round"   // how its last round ended
+	KindStderr   Kind = "stderr"  // nothing but text on stderr failed it
 	KindRetried  Kind = "retried" // which task repeats it
 	KindArchived Kind = "archived"
 	KindWaiting  Kind = "waiting" // how many tasks wait in the queue
@@ -256,6 +257,7 @@ const (
 	AttrSubmit    = "submit"        // of a plan: a new one, because it was called off
 	AttrBefore    = "before"        // of a task: how many are claimed before it
 	AttrEndBefore = "end_before"    // of a task
+	AttrFailOn    = "fail_on"       // of a task
 	AttrListed    = "listed"        // of a task: true once a server has taken it over
 	AttrState     = "state"         // of a worker: ready
 	AttrHandlers  = "handlers"      // of a worker: the name of one more Go function

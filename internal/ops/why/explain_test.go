@@ -233,6 +233,8 @@ func TestEnded(t *testing.T) {
 		"outcome cancelled: called off by bob: no need": end(sm.Cancelled, logged("cancelled by bob: no need"), func(s *why.Situation) { s.Record.CancelReason = "no need" }),
 		"round the last round that ended: round 1 of worker w on node n timed out": end(sm.TimedOut, past(
 			task.Round{Number: 1, Worker: "w", Node: "n", Stamps: map[string]time.Time{"timeout": time.Unix(5, 0)}})),
+		"stderr its program ended with exit status 0, but wrote to stderr, which failed it": end(sm.Failed, past(
+			task.Round{Number: 1, Worker: "w", ExitCode: new(0), Error: "warning\n", Stamps: map[string]time.Time{"failure": time.Unix(5, 0)}})),
 		"retried task 9 repeats it": end(sm.Failed, func(s *why.Situation) { s.Record.RetriedBy = 9 }),
 		"archived since":            end(sm.Failed),
 	} {
