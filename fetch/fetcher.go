@@ -180,6 +180,29 @@ func (f *Fetcher) present(program string, src task.Source) string {
 	return hash
 }
 
+// settled is the version that a source without a pin is taken for without asking it: it was looked at a
+// short while ago, and a local file is the same still.
+func (f *Fetcher) settled(program string, src task.Source) string {
+	f.mu.Lock()
+	s := f.seen[program+"\x00"+src.Location]
+	f.mu.Unlock()
+	if !f.fresh(&s, src) {
+		return ""
+	}
+	return s.SHA256
+}
+
+func (f *Fetcher) fresh(s *sighting, src task.Source) bool {
+	if age := time.Since(s.looked); s.SHA256 == "" || age < 0 || age >= f.opts.Revalidate {
+		return false
+	}
+	if src.Kind != task.SourceLocal {
+		return true
+	}
+	fi, err := os.Stat(f.local(src.Path))
+	return err == nil && identity(fi) == s.File
+}
+
 // look fetches the version that the source means, or finds that it is there, with the program's lock held.
 func (f *Fetcher) look(ctx context.Context, program string, src task.Source, note func(string)) (string, error) {
 	known, fresh := f.recall(program, src)
@@ -235,7 +258,6 @@ func (f *Fetcher) fetch(ctx context.Context, program string, src task.Source, kn
 	m := manifest{Version: manifestVersion, Program: program, Source: src.Location}
 	now, err := f.download(ctx, stage, src, known, &m, func(line string) { lines = append(lines, line) })
 	if errors.Is(err, errUnchanged) {
-		f.sighted(program, known)
 		f.record(program, known)
 		return known.SHA256, nil
 	}
@@ -262,7 +284,6 @@ func (f *Fetcher) fetch(ctx context.Context, program string, src task.Source, kn
 		note(fmt.Sprintf("fetched program '%s'", program))
 	}
 	if src.SHA256 == "" {
-		f.sighted(program, now)
 		f.record(program, now)
 	}
 	return m.SHA256, nil

@@ -63,6 +63,24 @@ func (f *Fetcher) prepare() error {
 	return errors.Join(f.forget(), f.moveOld())
 }
 
+// forgetAfter is how long a source is remembered that no task has any more, such as an address signed for one of them.
+const forgetAfter = 30 * 24 * time.Hour
+
+// forget removes what was seen that long ago.
+func (f *Fetcher) forget() error {
+	entries, err := fs.ReadDir(f.root.FS(), seenDir)
+	if err != nil {
+		return fmt.Errorf("look for sources: %w", err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()) > forgetAfter {
+			_ = f.root.Remove(seenDir + "/" + entry.Name()) // else the next start does
+		}
+	}
+	return nil
+}
+
 // moveOld makes versions of programs that an older release has installed, as DIR/PROGRAM/run.sh with a manifest.
 func (f *Fetcher) moveOld() error {
 	entries, err := fs.ReadDir(f.root.FS(), ".")

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -52,47 +51,6 @@ func seenFile(program, location string) string {
 	return seenDir + "/" + program + "." + hex.EncodeToString(sum[:16])
 }
 
-// forgetAfter is how long a source is remembered that no task has any more, such as an address signed for one of them.
-const forgetAfter = 30 * 24 * time.Hour
-
-// forget removes what was seen that long ago.
-func (f *Fetcher) forget() error {
-	entries, err := fs.ReadDir(f.root.FS(), seenDir)
-	if err != nil {
-		return fmt.Errorf("look for sources: %w", err)
-	}
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err == nil && time.Since(info.ModTime()) > forgetAfter {
-			_ = f.root.Remove(seenDir + "/" + entry.Name()) // else the next start does
-		}
-	}
-	return nil
-}
-
-// settled is the version that a source without a pin is taken for without asking it: it was looked at a
-// short while ago, and a local file is the same still.
-func (f *Fetcher) settled(program string, src task.Source) string {
-	f.mu.Lock()
-	s := f.seen[program+"\x00"+src.Location]
-	f.mu.Unlock()
-	if !f.fresh(&s, src) {
-		return ""
-	}
-	return s.SHA256
-}
-
-func (f *Fetcher) fresh(s *sighting, src task.Source) bool {
-	if age := time.Since(s.looked); s.SHA256 == "" || age < 0 || age >= f.opts.Revalidate {
-		return false
-	}
-	if src.Kind != task.SourceLocal {
-		return true
-	}
-	fi, err := os.Stat(f.local(src.Path))
-	return err == nil && identity(fi) == s.File
-}
-
 // recall returns what a source was when this process or another one looked last, if that version is there still, and
 // whether that was so short a while ago that it counts. The program's lock is held.
 func (f *Fetcher) recall(program string, src task.Source) (s sighting, fresh bool) {
@@ -130,8 +88,9 @@ func (f *Fetcher) remember(program string, s sighting) {
 	f.seen[program+"\x00"+s.Source] = s
 }
 
-// record writes it down for other processes. Without that they look for themselves.
+// record says so to other processes too. Where it cannot, they look for themselves.
 func (f *Fetcher) record(program string, s sighting) {
+	f.sighted(program, s)
 	mode := os.FileMode(0o644)
 	if clean.Source(s.Source) != s.Source {
 		mode = 0o600 // it may hold a token
