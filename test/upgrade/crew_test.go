@@ -3,6 +3,7 @@ package upgrade
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +67,8 @@ func (c *crew) start(t *testing.T, name string, r release) {
 	}
 	cmd := exec.Command(filepath.Join(c.builds[r], binary(name)), c.args(name)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, c.logs, c.logs
-	cmd.Env = append(os.Environ(), "UPGRADE_LEDGER="+filepath.Join(c.dir, "ledger"))
+	// The previous release knows one version of a program, and cannot be beside others.
+	cmd.Env = append(os.Environ(), "UPGRADE_LEDGER="+filepath.Join(c.dir, "ledger"), fmt.Sprintf("TDF_WORKER_PROGRAM_DIR=../programs-%d", r))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ slots=2
 kill_grace=0.5
 drain_timeout=1
 environment=UPGRADE_LEDGER
-program_dir=../programs
+spool_dir=../spool
 output_limit=64KiB
 [manager]
 round_duration=0.2
@@ -166,7 +166,11 @@ func (c *crew) submit(t *testing.T, r release, n int) {
 	for i := range n {
 		lines.WriteString(kinds[i%len(kinds)] + "\n")
 	}
-	c.manage(t, r, lines.String(), "submit", "--program", "upgrade", "--source", "rsync:../source/run.sh", "--each-line", "-")
+	args := []string{"submit", "--program", "upgrade", "--source", "rsync:../source/run.sh", "--each-line", "-"}
+	if r == current {
+		args = append(args, "--archive", "manager") // as the previous release always means
+	}
+	c.manage(t, r, lines.String(), args...)
 }
 
 // openEpoch does what a server does when Redis has lost what it had acknowledged.
