@@ -210,10 +210,10 @@ func (f *Fetcher) look(ctx context.Context, program string, src task.Source, not
 		return known.SHA256, nil
 	}
 	key := program + "\x00" + src.Location + "\x00" + src.SHA256
+	if err := f.failures.recent(key); err != nil {
+		return "", err
+	}
 	if known.SHA256 == "" {
-		if err := f.failures.recent(key); err != nil {
-			return "", err
-		}
 		note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, redact(src.Location)))
 	}
 	hash, err := f.fetch(ctx, program, src, known, note)
@@ -336,10 +336,14 @@ func (f *Fetcher) explainFull(err error) error {
 // withCause prefers the reason for which a context was cancelled to the error
 // that the cancelling led to.
 func withCause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case errors.As(err, new(*transferError)):
+		return &transferError{context.Cause(ctx)}
+	default:
 		return context.Cause(ctx)
 	}
-	return err
 }
 
 // failures remembers for a few seconds that a source failed, so that a hundred

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,8 @@ type repacked struct {
 	header string // ETag, Last-Modified, or neither
 	tag    string
 	broken bool
-	asked  int
+	hangs  atomic.Bool
+	asked  atomic.Int64
 	sent   int
 }
 
@@ -28,7 +30,11 @@ func newRepacked(t *testing.T, header string) *repacked {
 	t.Helper()
 	r := &repacked{header: header}
 	r.Server = handle(t, func(w http.ResponseWriter, req *http.Request) {
-		r.asked++
+		r.asked.Add(1)
+		if r.hangs.Load() {
+			<-req.Context().Done()
+			return
+		}
 		if r.broken {
 			w.WriteHeader(http.StatusNotFound)
 			return
@@ -96,8 +102,8 @@ func TestRepackedProgram(t *testing.T) {
 				t.Errorf("of a version that is there it says %q", log)
 			}
 			wantVersion(t, f, url, one, "one")
-			if srv.asked != 8 || header != "" && srv.sent != sent {
-				t.Errorf("asked %d times, sent %d times, want 8 and %d", srv.asked, srv.sent, sent)
+			if srv.asked.Load() != 8 || header != "" && srv.sent != sent {
+				t.Errorf("asked %d times, sent %d times, want 8 and %d", srv.asked.Load(), srv.sent, sent)
 			}
 		})
 	}
@@ -114,8 +120,8 @@ func TestSettledSource(t *testing.T) {
 		wantVersion(t, f, srv.URL+"/p.tar", one, "one")
 		wantVersion(t, newFetcher(t, o), srv.URL+"/p.tar", one, "one")
 	}
-	if srv.asked != 1 {
-		t.Errorf("asked %d times, want once", srv.asked)
+	if srv.asked.Load() != 1 {
+		t.Errorf("asked %d times, want once", srv.asked.Load())
 	}
 }
 
@@ -133,9 +139,25 @@ func TestSourceThatCannotBeAsked(t *testing.T) {
 		t.Errorf("it says %q", log)
 	}
 	srv.broken = false
+	srv.hangs.Store(true)
+	f.opts.Timeout = 50 * time.Millisecond
+	if log := wantVersion(t, f, srv.URL+"/p.tar", one, "one"); !strings.Contains(log, "timed out") {
+		t.Errorf("of a source that hangs it says %q", log)
+	}
+	srv.hangs.Store(false)
+	f.opts.Timeout = time.Minute
 	srv.body, srv.tag = []byte("no archive"), "2"
 	_, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
 	wantErr(t, err, errArchive)
+	f.failures.backoff = time.Hour
+	for range 2 {
+		_, err = f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
+		wantErr(t, err, errArchive)
+	}
+	if srv.asked.Load() != 5 {
+		t.Errorf("asked %d times, want that what is bad is remembered", srv.asked.Load())
+	}
+	f.failures = newFailures(0, time.Now, func() float64 { return 0 })
 	srv.body, srv.tag = make([]byte, 1000), "3"
 	f.opts.MaxBytes = 999
 	_, err = f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
