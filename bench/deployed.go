@@ -128,11 +128,7 @@ func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) (ti
 	err = site.AwaitArchived(ctx, m)
 	took := time.Since(start)
 	for part := range slices.Chunk(all, 100) {
-		ids := make([]int64, len(part))
-		for i := range part {
-			ids[i] = part[i].ID
-		}
-		tasks, readErr := m.Tasks(ctx, ids)
+		tasks, readErr := m.Tasks(ctx, task.IDs(part))
 		err = errors.Join(err, readErr)
 		for _, task := range tasks {
 			err = cmp.Or(err, checkTask(task))

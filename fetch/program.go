@@ -83,8 +83,8 @@ type knownManifest struct {
 	*manifest
 }
 
-// manifest is that of an installed version, nil if there is none. It is remembered for as long as it is the same file: an
-// installation replaces the whole directory.
+// manifest reads the manifest of an installed version; nil means that the one there is of something else. It reads a file once:
+// an installation replaces the whole directory.
 func (f *Fetcher) manifest(program, hash string) (*manifest, error) {
 	dir := filepath.Join(f.opts.Dir, program, hash)
 	info, err := os.Lstat(filepath.Join(dir, manifestFile))
