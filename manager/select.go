@@ -180,6 +180,11 @@ func (s *Selection) someArchived() bool {
 	return slices.ContainsFunc(s.States, statemachine.State.IsOutcome) && !slices.Contains(s.States, statemachine.Archived)
 }
 
+// FitsArchived reports whether States mean archived tasks that ended so.
+func (s *Selection) FitsArchived(outcome statemachine.State) bool {
+	return len(s.States) == 0 || slices.Contains(s.States, statemachine.Archived) || slices.Contains(s.States, outcome)
+}
+
 // narrowWithin reports whether not every task of a state is meant.
 func (s *Selection) narrowWithin() bool { return s.narrowSpec() || s.Match != nil }
 
@@ -352,10 +357,7 @@ func (s *selector) means(t *task.Task) bool {
 	if t.State == statemachine.None {
 		return s.sel.IDs != nil && !s.sel.narrow()
 	}
-	if t.State == statemachine.Archived && s.sel.someArchived() {
-		return slices.Contains(s.states, t.Outcome) && s.sel.Fits(t)
-	}
-	return slices.Contains(s.states, t.State) && s.sel.Fits(t)
+	return slices.Contains(s.states, t.State) && (t.State != statemachine.Archived || s.sel.FitsArchived(t.Outcome)) && s.sel.Fits(t)
 }
 
 // Fits reports whether a task has the queue, program, plan and labels that are meant.

@@ -162,10 +162,6 @@ func seconds(text string) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// OnStderr reports whether text on stderr failed the round of a program that ended with exit status 0; see
-// Spec.FailOn.
-func (r *Round) OnStderr() bool { return r.Error != "" && r.ExitCode != nil && *r.ExitCode == 0 }
-
 // Begun reports whether a worker has claimed the round.
 func (r *Round) Begun() bool { return !r.Stamps[string(statemachine.Running)].IsZero() }
 

@@ -243,6 +243,14 @@ func (t *Task) Failure() string {
 	return ""
 }
 
+// OnStderr reports whether the task failed although its program ended with exit status 0: text on stderr fails a
+// round unless Spec.FailOn is FailOnExit.
+func (t *Task) OnStderr() bool {
+	last := t.Last()
+	return t.End() == statemachine.Failed && t.FailOn != FailOnExit && last != nil && last.Error != "" &&
+		last.ExitCode != nil && *last.ExitCode == 0
+}
+
 // IdempotencyKey identifies one outcome: it is made of namespace, id and round, and
 // is the same in each call of a handler for that outcome. Receivers of what a
 // handler sends can drop repetitions by it. Ids begin again in a namespace that

@@ -182,8 +182,7 @@ func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, err
 		f := failure{ID: id, State: "damaged"}
 		if t := tasks[i]; t != nil && t.Err == nil {
 			f.State, f.Error = t.EndState(), tail(t.Failure())
-			last := t.Last()
-			f.OnStderr = last != nil && f.State == statemachine.Failed && last.OnStderr()
+			f.OnStderr = t.OnStderr()
 		}
 		failures = append(failures, f)
 	}

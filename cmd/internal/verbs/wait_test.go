@@ -254,6 +254,11 @@ func TestFailedByStderr(t *testing.T) {
 	if first["on_stderr"] != true {
 		t.Errorf("JSON: %v", first)
 	}
+	b.srv.Do(t, "HSET", b.ns+":task:2", "fail_on", "exit")
+	if r := b.run("wait", "2"); strings.Contains(r.out, "--fail-on") {
+		t.Errorf("stderr is no failure of this task: %+v", r)
+	}
+	b.srv.Do(t, "HDEL", b.ns+":task:2", "fail_on")
 	wantText(t, b.must("why", "2"), "but wrote to stderr, which failed it", "-> submit it again with --fail-on exit")
 }
 

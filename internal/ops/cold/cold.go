@@ -96,8 +96,7 @@ func (c choice) task(e *archive.Entry) (*task.Task, error) {
 
 // meansHead judges an entry by its id and outcome.
 func (c choice) meansHead(e *archive.Entry) bool {
-	return c.wants(e.ID, e.ID) && (len(c.States) == 0 || slices.Contains(c.States, statemachine.Archived) ||
-		slices.Contains(c.States, statemachine.State(e.Outcome)))
+	return c.wants(e.ID, e.ID) && c.FitsArchived(statemachine.State(e.Outcome))
 }
 
 // meansEntry judges an entry by all conditions. It reads the whole record only if one of them needs that.

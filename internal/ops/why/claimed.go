@@ -102,10 +102,10 @@ func (s *Situation) ended() Explanation {
 	}
 	if r := lastEnded(&s.Record); r != nil && t.End() != statemachine.Succeeded {
 		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + roundText(r)})
-		if t.End() == statemachine.Failed && r.OnStderr() {
-			text := "its program ended with exit status 0, but wrote to stderr, which failed it"
-			found = append(found, Reason{Kind: KindStderr, Text: text, Change: s.onTask(AttrFailOn, task.FailOnExit)})
-		}
+	}
+	if s.Record.OnStderr() {
+		text := "its program ended with exit status 0, but wrote to stderr, which failed it"
+		found = append(found, Reason{Kind: KindStderr, Text: text, Change: s.onTask(AttrFailOn, task.FailOnExit)})
 	}
 	if t.StopAsked && t.End() != statemachine.Terminated && t.End() != statemachine.Cancelled {
 		found = append(found, s.stopped("so it was not opened again"))
