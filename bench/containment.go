@@ -38,7 +38,7 @@ func (b *bench) containment(ctx context.Context) ([]Table, error) {
 			continue
 		}
 		defer func() { _ = container.Close() }()
-		all = append(all, b.timed(name, (&slots{container: container, script: script, temp: b.dir, n: b.Slots}).run))
+		all = append(all, b.timed(name, (&slots{container: container, script: script, temp: b.dir, n: b.Slots, kind: left}).run))
 		aim := 0.6
 		if layer == shim.PIDNamespace {
 			aim = 0.8
@@ -64,6 +64,8 @@ type slots struct {
 	container    *shim.Container
 	script, temp string
 	n            int
+	kind         directory
+	tree         *workdir.Tree // of the program
 }
 
 // outputLimit is the default of [worker] output_limit.
@@ -78,10 +80,13 @@ type place struct {
 
 // run starts the shims before the clock starts, and tells them of a lease: both stay for many rounds of a worker.
 func (c *slots) run(ctx context.Context, n int) (took time.Duration, err error) {
+	if c.tree, err = workdir.Read(filepath.Dir(c.script), nil); err != nil {
+		return 0, err
+	}
 	all := make([]*place, 0, c.n)
 	defer func() {
 		for _, p := range all {
-			err = errors.Join(err, p.Close(), p.dir.Remove())
+			err = errors.Join(err, p.Close(), os.RemoveAll(p.dir.Path()))
 		}
 	}()
 	for i := range c.n {
@@ -101,29 +106,19 @@ func (c *slots) run(ctx context.Context, n int) (took time.Duration, err error) 
 
 // round does what a worker does for each round of a program.
 func (c *slots) round(ctx context.Context, p *place, task int) error {
-	if !p.dir.Clean() {
-		private, err := os.MkdirTemp(c.temp, "round.*")
-		if err == nil {
-			err = p.dir.Hold(private)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	private := p.dir.Path()
-	out, err := c.execute(ctx, p, private, task)
-	if !p.dir.Clean() {
-		p.dir.Forget()
-		err = errors.Join(err, os.RemoveAll(private))
-	}
+	program, err := c.makeDirectory(p)
 	if err != nil {
+		return err
+	}
+	out, err := c.execute(ctx, p, program, task)
+	if err = errors.Join(err, c.endDirectory(p, program.Dir)); err != nil {
 		return err
 	}
 	return checkOutput(task, out)
 }
 
 // execute runs the program as the worker does and returns what it wrote.
-func (c *slots) execute(ctx context.Context, p *place, private string, task int) ([]byte, error) {
+func (c *slots) execute(ctx context.Context, p *place, program shim.Program, task int) ([]byte, error) {
 	out, err := capture.Open(capture.Options{Limit: outputLimit, Stream: "stdout"})
 	if err != nil {
 		return nil, err
@@ -133,11 +128,10 @@ func (c *slots) execute(ctx context.Context, p *place, private string, task int)
 		_, closeErr := out.Finish()
 		return nil, errors.Join(err, closeErr)
 	}
-	word, file := strconv.Itoa(task), filepath.Join(private, ".tdf-control")
-	result, err := p.Run(ctx, shim.Program{
-		Dir: filepath.Dir(c.script), Args: process.SplitInput(word), Env: environment(p.index, word, private, file),
-		Output: [2]shim.Taker{out, aside}, Grace: time.Second,
-	})
+	word, file := strconv.Itoa(task), filepath.Join(program.Dir, ".tdf-control")
+	program.Args, program.Env = process.SplitInput(word), environment(p.index, word, program.Dir, file)
+	program.Output, program.Grace = [2]shim.Taker{out, aside}, time.Second
+	result, err := p.Run(ctx, program)
 	_, _, controlErr := (&control.Reader{Path: file}).Poll()
 	stdout, outErr := out.Finish()
 	stderr, asideErr := aside.Finish()

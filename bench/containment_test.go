@@ -14,6 +14,15 @@ func TestContainmentTable(t *testing.T) {
 	has(t, out.String(), "| xargs -P2 |", "| Go, contains nothing |", "| shim, group |", "| containment | shim, group | xargs -P2 |", "in xargs -P2, CPU ms a task: ")
 }
 
+func TestDirectoriesTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"directories", "-tasks", "30", "-rounds", "1"}, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, out.String(), "| the program's directory |", "| its copy, left alone |", "| its copy, a file added |", "| its copy, run.sh changed |", "| an overlay, a file added |")
+}
+
 func TestClaimsTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -44,6 +44,8 @@ func definitions() []definition {
 			size{Tasks: 2000, Rounds: 5, Slots: 4}, (*bench).wide},
 		{"containment", "what each layer of containment costs, without Redis",
 			size{Tasks: 1000, Rounds: 5, Slots: 2}, (*bench).containment},
+		{"directories", "what the directory of a round costs, without Redis",
+			size{Tasks: 1000, Rounds: 5, Slots: 2}, (*bench).directories},
 		{"handlers", "no-op handlers, and opening: TDF beside asynq, BullMQ and Celery",
 			size{Tasks: 20_000, Rounds: 5, Workers: 1, Slots: 50}, (*bench).handlers},
 		{"latency", "from opening a task to its handler: TDF beside the same",

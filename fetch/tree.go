@@ -10,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"unicode"
+
+	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
 // Limits of the file system that are not worth an option.
@@ -65,8 +67,8 @@ func (t *tree) cleanName(name string) (string, error) {
 	if strings.Count(clean, "/") > t.budget.opts.maxDepth {
 		return "", &limitError{of: limitDepth, most: int64(t.budget.opts.maxDepth), where: name}
 	}
-	if first, _, _ := strings.Cut(clean, "/"); first == manifestFile {
-		return "", refused(name, "has a name that the fetcher needs itself")
+	if strings.HasPrefix(clean, disk.Reserved) {
+		return "", refused(name, "has a name at the top that begins with "+disk.Reserved+", as TDF's own files do")
 	}
 	return clean, nil
 }

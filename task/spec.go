@@ -17,6 +17,13 @@ const (
 	FailOnExit   = "exit"   // a non-zero exit or a signal only
 )
 
+// Values of Spec.Workdir.
+const (
+	WorkdirByWorker = "worker"  // as the worker is configured; the default
+	WorkdirPrivate  = "private" // in a directory that shows the program's files and is removed after the round
+	WorkdirShared   = "shared"  // in one that all rounds of the version on that worker share, and that stays
+)
+
 // Values of Spec.Charge.
 const (
 	ChargeAll     = "all"     // every failure counts as a fail; the default
@@ -78,6 +85,8 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Charge string
 	// Archive says who archives the task when it has ended: ArchiveByManager or ArchiveAtOnce.
 	Archive string
+	// Workdir says where the program runs: WorkdirByWorker, WorkdirPrivate or WorkdirShared.
+	Workdir string
 	// Hold is why the task begins blocked, until an operator lets it go; empty: it
 	// does not.
 	Hold string

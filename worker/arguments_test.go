@@ -58,7 +58,7 @@ cd "$TDF_ARGS_DIR"; ls; cat 1 2 3; cat "$TDF_ARGS"; ls -d "$TDF_WORKDIR"/.* | gr
 		`[{"task":%d,"state":"succeeded","result":"<&\n\tx\u0000y"},{"task":%d,"state":"succeeded","base64":"/w=="},`+
 			`{"task":%d,"state":"succeeded","result":"<&\n\tx\u0000y"}]`+"\n2\n", a, b, a)
 	checkFields(t, s.finish(t, c, sm.Succeeded), map[string]string{"0:output": want})
-	checkFields(t, s.finish(t, none, sm.Succeeded), map[string]string{"0:output": "none at all\n"})
+	checkFields(t, s.finish(t, none, sm.Succeeded), map[string]string{"0:output": "none at all\nrun.sh\n"})
 }
 
 // What is no argument is refused with the remedy, before the program starts; and the
@@ -214,7 +214,7 @@ func TestLostResults(t *testing.T) {
 func TestArgumentsFollowNoLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := &round{worker: &Worker{opts: s.options(t, s.Store)}, private: t.TempDir(), results: []task.Result{{Task: 1, Text: "x"}}}
+	r := &round{worker: &Worker{opts: s.options(t, s.Store)}, place: place{private: t.TempDir()}, results: []task.Result{{Task: 1, Text: "x"}}}
 	r.Claimed = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
 	elsewhere := filepath.Join(t.TempDir(), "f")
 	if err := os.Symlink(elsewhere, filepath.Join(r.private, argumentsFile)); err != nil {
@@ -246,7 +246,7 @@ func TestArgumentsAreTheUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(private) })
-	r := &round{worker: &Worker{opts: o}, private: private, results: []task.Result{{Task: 1, Text: "x"}}}
+	r := &round{worker: &Worker{opts: o}, place: place{private: private}, results: []task.Result{{Task: 1, Text: "x"}}}
 	r.Claimed = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
 	if err := errors.Join(os.Chown(private, uid, gid), r.writeArguments()); err != nil {
 		t.Fatal(err)

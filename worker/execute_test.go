@@ -259,7 +259,7 @@ mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`
 		"\nTDF_TASK_ID=1\n", "\nTDF_ROUND=0\n", "\nTDF_WORKER=w\n", "\nTDF_PROGRAM=p\n",
 		"\nTDF_NAMESPACE="+s.Namespace+"\n", "\nTDF_INPUT=in put\n", "\nTDF_SLOT=0\n",
 		"\nTDF_DEADLINE=4000000000.000000\n",
-		"\nMINE=yes\n", "\nmode 700\n", "\n"+filepath.Join(s.programs, "p", task.Fields["0:program_sha256"])+"\n")
+		"\nMINE=yes\n", "\nmode 700\n")
 	for _, bad := range []string{"SECRET", "hush", "LD_PRELOAD"} {
 		if strings.Contains(out, bad) {
 			t.Errorf("the program sees %s:\n%s", bad, out)
@@ -267,13 +267,13 @@ mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`
 	}
 	_, dir, _ := strings.Cut(out, "TDF_WORKDIR=")
 	dir, _, _ = strings.Cut(dir, "\n")
-	if !strings.HasPrefix(dir, private+"/") {
-		t.Errorf("private directory %q is not in %q", dir, private)
+	if !strings.HasPrefix(dir, private+"/") || !strings.Contains(out, "\n"+dir+"\n") {
+		t.Errorf("the private directory %q is not in %q, or is not the working directory:\n%s", dir, private, out)
 	}
 	wait.Eventually(t, patience, func() bool { // it goes once the record is accepted
-		_, err := os.Stat(dir)
+		_, err := os.Stat(dir + "/d")
 		return dir != "" && os.IsNotExist(err)
-	}, "private directory %q is still there", dir)
+	}, "what is in the private directory %q is still there", dir)
 }
 
 // A42, and the round's number in a second round.

@@ -123,6 +123,10 @@ type Settings struct {
 	// the system's. SpoolDir keeps results that could not be delivered; it is made when
 	// needed. Default: .tdf/spool in ProgramDir.
 	ProgramDir, TempDir, SpoolDir string
+	// Workdir is private or shared: whether each round runs in a directory of its own that
+	// shows the program's files and is removed after it, or all rounds of a version in one
+	// that stays. Default private; a task may say otherwise (task.Spec.Workdir).
+	Workdir string
 	// DiskReserve is the free space, in bytes, below which nothing is claimed.
 	// Default 64 MiB; none if negative.
 	DiskReserve int64
@@ -204,7 +208,7 @@ const maxIncrease = 1000
 func (o *options) containment(site string) shim.Options {
 	c := shim.Options{
 		Name: site + "/" + o.Name, Require: o.RequireContainment, CgroupDir: o.Cgroup, RunAs: o.RunAs,
-		Wrapper: strings.Fields(o.Wrapper), MemoryMax: o.MemoryMax, PidsMax: o.PidsMax, Rlimits: o.Rlimits, Log: o.Logger,
+		Wrapper: strings.Fields(o.Wrapper), MemoryMax: o.MemoryMax, PidsMax: o.PidsMax, Rlimits: o.Rlimits, TempDir: o.TempDir, Log: o.Logger,
 	}
 	if o.Containment != "auto" {
 		c.Want = shim.Layer(o.Containment)
@@ -257,6 +261,8 @@ func (o *options) validateNumbers() error {
 		return &OptionError{"OnRedisLoss", o.OnRedisLoss, "use stop or finish"}
 	case o.Ahead > config.MaxAhead:
 		return &OptionError{"Ahead", o.Ahead, "use at most 4; a negative number for none"}
+	case o.Workdir != task.WorkdirPrivate && o.Workdir != task.WorkdirShared:
+		return &OptionError{"Workdir", o.Workdir, "use private or shared"}
 	case o.Settle != config.SettleByWorker && o.Settle != config.SettleByServer:
 		return &OptionError{"Settle", o.Settle, "use worker or server"}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
-	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -32,10 +31,9 @@ type round struct {
 	clock   redisClock
 	log     *slog.Logger // keeps lines of level info until the worker flushes them
 	journal journal
-	private string        // its private directory, once made
-	mounted *remove.Table // before it was made or taken again
-	over    bool          // the program ended and nothing of it is left
-	alone   bool          // and it has left its private directory alone
+	place
+	over  bool // the program ended and nothing of it is left
+	alone bool // and it has put nothing into its private directory
 
 	streams atomic.Pointer[streams] // once there
 	said    atomic.Pointer[string]  // the result of a program
@@ -118,22 +116,11 @@ func (r *round) run(ctx context.Context) (result, error) {
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", r.Spec.Program))
 		return notRun(), &fetchingError{err}
 	}
-	if err := r.prepare(); err != nil {
+	if err := r.prepare(ctx, version); err != nil {
 		return notRun(), err
 	}
 	res, err := r.runProgram(ctx, version)
 	return res, r.explain(err)
-}
-
-// prepare makes the private directory with its contents.
-func (r *round) prepare() error {
-	if err := r.checkWords(); err != nil {
-		return err
-	}
-	if err := r.makePrivate(); err != nil {
-		return err
-	}
-	return r.writeArguments()
 }
 
 func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
@@ -159,9 +146,14 @@ func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, 
 	r.listen(filepath.Join(r.private, controlFile))
 	res.program = version.SHA256
 	var runErr error
-	res.Result, runErr = r.slot.run(ctx, r.program(version.Dir, s))
+	res.Result, runErr = r.slot.run(ctx, r.program(s))
+	if errors.Is(runErr, shim.ErrView) {
+		if runErr = r.withoutView(ctx, version, runErr); runErr == nil {
+			res.Result, runErr = r.slot.run(ctx, r.program(s))
+		}
+	}
 	r.over = runErr == nil
-	r.alone = r.over && r.slot.dir.Untouched()
+	r.alone = r.over && r.slot.held.Untouched()
 	resErr := r.closeControl()
 	res.brought = r.said.Load()
 	var outErr, errErr error
@@ -215,11 +207,11 @@ const longestVariable = 128<<10 - len("TDF_INPUT=") - 1
 // tells how far it has come.
 const controlFile = ".tdf-control"
 
-// program says how the program in dir is run.
-func (r *round) program(dir string, s taken) shim.Program {
+// program says how the program is run.
+func (r *round) program(s taken) shim.Program {
 	w := r.worker
 	return shim.Program{
-		Dir: dir, Args: r.words(),
+		Dir: r.dir, View: r.view, Args: r.words(),
 		Env:     process.Environment(w.allow, w.environ, r.variables()),
 		Output:  [2]shim.Taker{s.out, s.err},
 		Grace:   w.opts.KillGrace,

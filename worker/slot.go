@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 )
 
 // slot does one task at a time. Its shim is started with its first program and
@@ -18,8 +16,7 @@ import (
 type slot struct {
 	worker *Worker
 	index  int
-	dir    workdir.Dir   // the private directory, of the goroutine at work
-	mounts *remove.Table // what was mounted when that was last known to be clean
+	held   held // of the goroutine at work
 
 	mu     sync.Mutex
 	shim   *shim.Slot

@@ -45,6 +45,7 @@ type Worker struct {
 	disk                                            *disk.Guard
 	spool                                           *spool.Spool
 	private                                         privateHome
+	sharing                                         sync.Mutex // held while a shared directory is made
 	mounts                                          remove.Mounts
 	shortage                                        shortage
 	started                                         atomic.Bool
@@ -203,7 +204,7 @@ func (w *Worker) live() error {
 		if err := s.discard(); err != nil {
 			w.log.Error("could not end the shim of a slot", "error", err, "slot", s.index)
 		}
-		if err := s.dir.Remove(); err != nil {
+		if err := s.held.drop(); err != nil {
 			w.log.Warn("could not remove the private directory of a slot", "error", err, "slot", s.index)
 		}
 	}

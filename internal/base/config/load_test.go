@@ -84,7 +84,7 @@ func defaults(t *testing.T) *File {
 			Quarantine: QuarantineWarn, QuarantineProbe: time.Minute, Events: 10000,
 		},
 		Worker: Worker{
-			MaxThreads: task.Unlimited, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10, Settle: "worker", Ahead: 4,
+			MaxThreads: task.Unlimited, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10, Workdir: "private", Settle: "worker", Ahead: 4,
 			SleepInitial: 100 * time.Millisecond, SleepIncrease: 1.5, SleepMax: 10 * time.Second, OutputLimit: 1 << 20, KillGrace: 5 * time.Second,
 			ProgramDir: ".", FetchTimeout: 10 * time.Minute, FetchMaxBytes: 1 << 30, FetchMaxEntries: 100_000,
 			FetchMaxFileBytes: 512 << 20, FetchMaxRedirects: 5, Revalidate: time.Minute, RsyncPath: "rsync",
@@ -95,7 +95,7 @@ func defaults(t *testing.T) *File {
 		},
 		TaskDefaults: TaskDefaults{Defaults: task.Defaults{
 			"start_after": "0", "end_before": "inf", "timeout": "inf", "max_fails": "0", "max_timeouts": "0",
-			"max_losses": statemachine.DefaultMaxLosses.Text(), "max_faults": statemachine.DefaultMaxFaults.Text(), "fail_on": "any", "charge": "all",
+			"max_losses": statemachine.DefaultMaxLosses.Text(), "max_faults": statemachine.DefaultMaxFaults.Text(), "fail_on": "any", "charge": "all", "workdir": "worker",
 			"retry_delay": "0", "retry_backoff": "1", "retry_max_delay": "inf", "retry_jitter": "0", "retry_exit_codes": "", "fatal_exit_codes": "",
 			"queue": "default", "env": "", "labels": "", "resources": "", "priority": "0",
 		}},

@@ -176,6 +176,7 @@ type Worker struct {
 	OnRedisLoss             string // StopOnLoss or FinishOnLoss
 
 	ProgramDir, TempDir, SpoolDir string
+	Workdir                       string // task.WorkdirPrivate or task.WorkdirShared
 	DiskReserve                   int64
 
 	Environment        []string

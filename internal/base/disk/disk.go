@@ -21,6 +21,10 @@ import (
 // Full reports whether err comes from a full disk or an exceeded quota.
 func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
+// Reserved begins the names of TDF's own files in directories that hold a program: its
+// manifest, and what a worker puts into the directory of a round.
+const Reserved = ".tdf-"
+
 // Guard watches that some paths keep a reserve of free space. It may be used by any
 // number of goroutines.
 type Guard struct {

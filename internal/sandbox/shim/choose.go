@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
 )
 
 // way is one way to start a shim.
@@ -107,11 +108,20 @@ func (c *Container) try() error {
 			return err
 		}
 	}
+	dir, noDir := tryDirectory(c.options.TempDir)
+	if noDir == nil {
+		defer func() { _ = remove.Tree(dir) }() // it holds nothing
+		c.tryDir = dir
+	}
 	slot, err := c.Start(trialSlot)
+	c.tryDir = ""
 	if err != nil {
 		return err
 	}
-	c.hostProc = slot.hostProc
+	c.hostProc, c.noView = slot.hostProc, slot.noView
+	if noDir != nil {
+		c.noView = noDir.Error()
+	}
 	return slot.Close()
 }
 
@@ -159,6 +169,9 @@ func (c *Container) unheld() []string {
 	}
 	if os.Geteuid() == 0 && !c.way.mounts {
 		all = append(all, "what a program mounts stays")
+	}
+	if c.noView != "" {
+		all = append(all, "what has the right to change the versions of programs in program_dir can do so: "+c.noView)
 	}
 	return all
 }

@@ -28,6 +28,8 @@ type Container struct {
 	tree     *cgroup.Tree // nil if nothing needs it
 	way      way
 	hostProc string // why programs see the host's /proc, "" if they do not
+	tryDir   string // for the slot of the trial
+	noView   string // why rounds can have no view, "" if they can
 	missing  []string
 }
 
@@ -138,6 +140,9 @@ func (c *Container) Describe() string {
 	return text
 }
 
+// Views reports whether the rounds of this container can have a [View].
+func (c *Container) Views() bool { return c.noView == "" }
+
 // Owner is the user and group that programs run as, if that is another than this
 // process'.
 func (c *Container) Owner() (uid, gid int, other bool) {
@@ -221,6 +226,9 @@ type Options struct {
 	MemoryMax int64
 	// PidsMax is the most processes and threads of a round; 0 for no limit.
 	PidsMax int
+	// TempDir is where the directories of rounds are made, so views are tried there; empty
+	// for that of the system.
+	TempDir string
 	// Log is told which stronger layers are not available, and what is not held;
 	// nil is silent.
 	Log *slog.Logger

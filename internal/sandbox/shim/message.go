@@ -47,12 +47,16 @@ type setup struct {
 	Cgroup bool `json:"cgroup"`
 	// HeadStart is how long a program writes before its pipes are passed on.
 	HeadStart time.Duration `json:"headStart"`
+	// Try is a directory to try views in; empty for none.
+	Try string `json:"try"`
 }
 
 // readiness is the answer to setup.
 type readiness struct {
 	// Proc is why there is no /proc of its own although there should be.
 	Proc string `json:"proc"`
+	// View is why no view can be had, if that was tried.
+	View string `json:"view"`
 	// Fault is why the shim is of no use; nil if it is ready.
 	Fault *fault `json:"fault"`
 }
@@ -104,9 +108,11 @@ type fault struct {
 	// Reason is that of a process.StartError, whose own text it is then.
 	Reason process.Reason `json:"reason"`
 	// Option is the option that cannot be met, key:value, if that is why.
-	Option string        `json:"option"`
-	Errno  syscall.Errno `json:"errno"`
-	Text   string        `json:"text"`
+	Option string `json:"option"`
+	// View says that it is the view that could not be had.
+	View  bool          `json:"view"`
+	Errno syscall.Errno `json:"errno"`
+	Text  string        `json:"text"`
 }
 
 func newFault(err error) *fault {
@@ -118,37 +124,50 @@ func newFault(err error) *fault {
 		f.Option = limits.option
 	}
 	errors.As(err, &f.Errno)
+	f.View = errors.Is(err, ErrView)
 	return f
 }
 
 func (f *fault) Error() string { return f.Text }
 
 func (f *fault) Unwrap() error {
-	if f.Errno == 0 {
-		return nil
+	switch {
+	case f.View:
+		return ErrView
+	case f.Errno != 0:
+		return f.Errno
 	}
-	return f.Errno
+	return nil
 }
 
-// encodeCommand joins words by NUL, which none of them holds: arguments are bytes and
-// need not be text, so JSON would spoil them.
-func encodeCommand(c *process.Command) []byte {
-	words := slices.Concat([]string{c.Dir, strconv.Itoa(len(c.Args))}, c.Args, c.Env)
+// order is what a shim is to start.
+type order struct {
+	process.Command
+	view View
+}
+
+// encode joins words by NUL, which none of them holds: arguments are bytes and need not be
+// text, so JSON would spoil them.
+func (o *order) encode() []byte {
+	words := slices.Concat([]string{o.Dir, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(len(o.Args))}, o.Args, o.Env)
 	return []byte(strings.Join(words, "\x00"))
 }
 
 var errGarbled = errors.New("a message is garbled")
 
-func decodeCommand(data []byte) (c process.Command, err error) {
+func decodeOrder(data []byte) (o order, err error) {
 	words := strings.Split(string(data), "\x00")
-	if len(words) < 2 {
-		return c, errGarbled
+	const head = 5
+	if len(words) < head {
+		return o, errGarbled
 	}
-	n, err := strconv.Atoi(words[1])
-	if err != nil || n < 0 || n > len(words)-2 {
-		return c, errGarbled
+	n, err := strconv.Atoi(words[head-1])
+	if err != nil || n < 0 || n > len(words)-head {
+		return o, errGarbled
 	}
-	return process.Command{Dir: words[0], Args: words[2 : 2+n], Env: words[2+n:]}, nil
+	o.Dir, o.Args, o.Env = words[0], words[head:head+n], words[head+n:]
+	o.view = View{Lower: words[1], Work: words[2], Store: words[3]}
+	return o, nil
 }
 
 func encodeTime[T ~int64](k kind, at T) []byte {

@@ -86,7 +86,7 @@ func (s *Slot) introduce() error {
 	if err := json.Unmarshal(m.data, &ready); err != nil || m.kind != kindReady {
 		return fmt.Errorf("shim: not ready: %w", errors.Join(errGarbled, err))
 	}
-	s.hostProc = ready.Proc
+	s.hostProc, s.noView = ready.Proc, ready.View
 	return ready.error()
 }
 
@@ -107,7 +107,7 @@ func (s *Slot) setup() setup {
 	c := s.container
 	out := setup{
 		Layer: c.way.layer, Mounts: c.way.mounts, Wrapper: c.wrapper, Plan: plan{Rlimits: c.rlimits, RunAs: c.who},
-		HeadStart: cmp.Or(c.options.headStart, headStart),
+		HeadStart: cmp.Or(c.options.headStart, headStart), Try: c.tryDir,
 	}
 	if s.group != nil {
 		out.Cgroup = s.group.FD() >= 0
@@ -132,22 +132,28 @@ func (w way) attributes() *syscall.SysProcAttr {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // for its /proc
+		// To mount, and to do with its own files what the kernel does for an overlay.
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN}
 	}
 	return attr
 }
 
 // request checks a program and makes it ready to send.
-func (s *Slot) request(p *Program) (*process.Command, error) {
-	command := &process.Command{Dir: p.Dir, Args: p.Args, Env: p.Env}
+func (s *Slot) request(p *Program) (*order, error) {
+	command := &order{process.Command{Dir: p.Dir, Args: p.Args, Env: p.Env}, p.View}
 	if err := command.Check(); err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(p.Dir)
-	if err != nil {
-		return nil, &process.StartError{Path: filepath.Join(p.Dir, "run.sh"), Reason: process.ReasonDirectory, Err: err}
+	for _, path := range []*string{&command.Dir, &command.view.Lower, &command.view.Work, &command.view.Store} {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return nil, &process.StartError{Path: filepath.Join(p.Dir, "run.sh"), Reason: process.ReasonDirectory, Err: err}
+		}
+		*path = abs
 	}
-	command.Dir = dir
 	command.Env = append(slices.Clip(s.container.who.environment(p.Env)), tokenVariable+s.token)
 	return command, nil
 }

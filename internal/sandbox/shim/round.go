@@ -2,6 +2,7 @@ package shim
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -18,13 +19,17 @@ func (s *shim) start(p *packet) error {
 	if s.round != nil {
 		return errGarbled
 	}
-	command, err := p.command()
+	ask, err := p.order()
 	if err != nil {
 		return s.refuse(err)
 	}
 	if s.leaseOver() {
 		return s.end(&ending{Result: Result{ExitCode: -1, Cause: LeaseOver}}, nil)
 	}
+	if err := s.arrange(ask.Dir, ask.view); err != nil {
+		return s.refuse(fmt.Errorf("%w: %w", ErrView, err))
+	}
+	command := &ask.Command
 	command.Wrapper = s.setup.Wrapper
 	if who := s.setup.Plan.RunAs; who != nil {
 		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
@@ -33,7 +38,7 @@ func (s *shim) start(p *packet) error {
 	if err := r.pipes.open(s.setup.HeadStart); err != nil {
 		return s.refuse(&process.StartError{Reason: process.ReasonResources, Err: err})
 	}
-	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, r.pipes.program(), &r.pidfd) })
+	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(command, argv, r.pipes.program(), &r.pidfd) })
 	if err != nil {
 		r.pipes.close()
 		return s.refuse(err)

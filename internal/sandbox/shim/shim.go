@@ -78,6 +78,9 @@ type shim struct {
 	cgroup int // directory of the slot's cgroup, or -1
 	lease  Instant
 	round  *round
+	view   View        // what is mounted
+	shown  string      // where Lower of that is
+	asked  chan func() // of the thread that may mount, if that is another one
 }
 
 // begin takes the setup and answers it.
@@ -211,8 +214,13 @@ func (s *shim) prepare(ready *readiness) error {
 		if err := mountProc(); err != nil {
 			ready.Proc = err.Error()
 		}
-		if err := dropCapabilities(); err != nil {
+		if err := s.dropCapabilities(); err != nil {
 			return fmt.Errorf("drop capabilities: %w", err)
+		}
+	}
+	if s.setup.Try != "" {
+		if err := s.tryView(s.setup.Try); err != nil {
+			ready.View = err.Error()
 		}
 	}
 	if err := Conceal(); err != nil {
@@ -245,10 +253,11 @@ func mountProc() error {
 // dropCapabilities gives up what an ordinary user got in a user namespace, on the
 // main thread, from which programs are started. Programs cannot reach the other
 // threads, since the shim is not dumpable. Root keeps what it has.
-func dropCapabilities() error {
+func (s *shim) dropCapabilities() error {
 	if unix.Geteuid() == 0 {
 		return nil
 	}
+	s.mounter()
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)
 	}

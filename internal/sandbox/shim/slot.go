@@ -31,6 +31,7 @@ type Slot struct {
 	container *Container
 	token     string
 	hostProc  string
+	noView    string
 	link      *link
 	group     *cgroup.Group // nil without
 	child     *child
@@ -51,7 +52,7 @@ type Slot struct {
 
 // Run runs one program to its end; when it returns, nothing of it is left, else
 // the error matches ErrUnkillable. Other errors are a *process.StartError, with
-// which nothing ran, or ErrShimLost, with which everything of the round is dead
+// which nothing ran, matching ErrView if that is why, or ErrShimLost, with which everything of the round is dead
 // too; after either of ErrShimLost and ErrUnkillable the slot is of no use any
 // more. A context that is done already starts nothing. Calls wait for each other.
 func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
@@ -87,7 +88,7 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 }
 
 // begin sends the request.
-func (s *Slot) begin(ask *process.Command) (int, error) {
+func (s *Slot) begin(ask *order) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil {
@@ -156,6 +157,8 @@ type Program struct {
 	// Dir is the program directory, which holds run.sh and is its working
 	// directory; relative to the working directory of this process.
 	Dir string
+	// View is what the round sees in its place.
+	View View
 	// Args are the words after ./run.sh.
 	Args []string
 	// Env is the complete environment as NAME=value, to which TDF_SHIM is added,

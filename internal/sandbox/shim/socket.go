@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // link is the worker's end of the socket.
@@ -77,8 +75,8 @@ func (l *link) await(patience time.Duration) {
 func (l *link) close() { _ = l.conn.Close() }
 
 // sendRun sends a program. A request too large for a packet is a file.
-func (l *link) sendRun(c *process.Command) error {
-	body := encodeCommand(c)
+func (l *link) sendRun(o *order) error {
+	body := o.encode()
 	if len(body) <= inline {
 		return l.send(append([]byte{byte(kindRun)}, body...))
 	}
@@ -212,16 +210,16 @@ func descriptors(oob []byte) ([]int, error) {
 	return files, nil
 }
 
-// command takes a run message apart.
-func (p *packet) command() (c process.Command, err error) {
+// order takes a run message apart.
+func (p *packet) order() (o order, err error) {
 	body := p.data
 	if len(p.files) == 1 {
 		file := os.NewFile(uintptr(p.files[0]), "request")
 		p.files = nil
 		defer func() { _ = file.Close() }() // nothing is written through it
 		if body, err = io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64)); err != nil {
-			return c, fmt.Errorf("read the request: %w", err)
+			return o, fmt.Errorf("read the request: %w", err)
 		}
 	}
-	return decodeCommand(body)
+	return decodeOrder(body)
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
@@ -19,7 +20,7 @@ func hold(t *testing.T) *Dir {
 		t.Fatal(err)
 	}
 	d := &Dir{}
-	if err := d.Hold(path); err != nil {
+	if err := d.Hold(path, nil); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -144,14 +145,14 @@ func TestNotSettledAtOnce(t *testing.T) {
 	}
 	d.since = time.Now().Add(-time.Hour)
 	d.then.Ctim = unix.NsecToTimespec(time.Now().Add(-time.Second).UnixNano() / 1e9 * 1e9)
-	if d.past() {
+	if past(&d.then, d.since) {
 		t.Error("a file system that keeps seconds has not got past one")
 	}
 	d.then.Ctim.Sec -= 10
-	if !d.past() {
+	if !past(&d.then, d.since) {
 		t.Error("it never gets past")
 	}
-	if d.since = time.Now(); d.past() {
+	if d.since = time.Now(); past(&d.then, d.since) {
 		t.Error("the clock of a file server is believed")
 	}
 }
@@ -178,29 +179,17 @@ func TestMountIsNoKeptDirectory(t *testing.T) {
 	}
 }
 
-func TestHoldAndRemove(t *testing.T) {
+func TestHoldAndForget(t *testing.T) {
 	t.Parallel()
 	none := &Dir{}
-	if none.Clean() || none.Untouched() || none.Path() != "" || none.Remove() != nil {
+	if none.Clean() || none.Untouched() || none.Shows(nil) || none.Restore(remove.In) || none.Path() != "" {
 		t.Error("the zero value holds something")
 	}
-	if err := none.Hold(filepath.Join(t.TempDir(), "no")); err == nil || none.Path() != "" {
+	if err := none.Hold(filepath.Join(t.TempDir(), "no"), nil); err == nil || none.Path() != "" {
 		t.Errorf("what is not there is held: %v", err)
 	}
 	d := hold(t)
 	path := d.Path()
-	if err := d.Remove(); err != nil || d.Path() != "" {
-		t.Error(err)
-	}
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("it is still there: %v", err)
-	}
-	d = hold(t)
-	if os.Remove(d.Path()) != nil || d.Remove() != nil {
-		t.Error("one that is gone is no error")
-	}
-	d = hold(t)
-	path = d.Path()
 	if d.Forget(); d.Clean() || os.Remove(path) != nil {
 		t.Error("what is forgotten is kept, or removed")
 	}

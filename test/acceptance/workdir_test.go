@@ -1,0 +1,103 @@
+package acceptance
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// scribbler writes its number to a file of its directory and to one of the program's, and
+// reads both a moment later. It says how many files it found there. If it is told where
+// programs are, it tries to change its own for all others.
+const scribbler = `#!/bin/sh
+n=$(ls | wc -l)
+echo "$1" > out.dat; echo "$1" >> sub/data
+for v in ${2:+"$2"/p/*}; do (echo spoilt >> "$v/run.sh") || (echo spoilt > "$v/new"); done 2>/dev/null
+sleep 0.02
+echo $n $(cat out.dat sub/data) $(stat -f -c %T . | grep overlay)
+`
+
+// Of 200 tasks, 8 at a time, each writes and reads files of its working directory: all read
+// their own, and nobody changes the program where there are mount namespaces. Programs are small, so that a slot keeps its copy,
+// and large, shown by an overlay where that can be mounted; root and an ordinary user run
+// them, and root as another user.
+func TestEachRoundHasItsDirectory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	for name, c := range map[string]struct {
+		files int // of the program, beside run.sh and sub/data
+		user  bool
+		root  bool // needs it
+		set   []string
+	}{
+		"small":               {0, false, false, nil},
+		"small by user":       {0, true, false, nil},
+		"small as another":    {0, false, true, []string{"run_as=nobody"}},
+		"small, no namespace": {0, true, false, []string{"containment=group"}},
+		"overlay":             {40, false, false, nil},
+		"overlay by user":     {40, true, false, nil},
+		"copies":              {40, true, false, []string{"containment=group"}},
+		"copies as another":   {40, false, true, []string{"run_as=nobody"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.root {
+				needRoot(t, "run programs as another user")
+			}
+			w := worldOn(t, reachable(t, srv))
+			entries := []entry{{name: "run.sh", body: scribbler, mode: 0o755}, {name: "sub/data", body: "0\n", mode: 0o644}}
+			for i := range c.files {
+				entries = append(entries, entry{name: fmt.Sprintf("f%d", i), body: "x", mode: 0o644})
+			}
+			source := w.file(t, "p.tar", string(tarOf(t, entries...)), 0o644)
+			programs := w.own(t, "programs")
+			specs := make([]task.Spec, 200)
+			for i := range specs {
+				specs[i] = task.Spec{Program: "p", Source: "rsync:" + source, Argv: []string{fmt.Sprint(i)}}
+				if !slices.Contains(c.set, "containment=group") {
+					specs[i].Argv = append(specs[i].Argv, programs)
+				}
+			}
+			ids := w.open(t, specs...)
+			cmd := &exec.Cmd{Path: program(t, "tdf-worker"), Dir: w.own(t, "w")}
+			cmd.Args = append([]string{"tdf-worker"}, w.workerArgs("w", append(c.set, "slots=8", "program_dir="+programs)...)...)
+			if c.user {
+				w.asUser(t, cmd)
+			}
+			w.start(t, cmd)
+			for i, id := range ids {
+				got := w.await(t, id, sm.Executed)
+				want := fmt.Sprintf("%d %d 0 %d", c.files+2, i, i)
+				if name == "overlay" && os.Geteuid() == 0 {
+					want += " overlayfs"
+				}
+				out := strings.TrimSuffix(got.Fields["0:output"], "\n")
+				if name == "overlay by user" { // who may not be able to mount one
+					out = strings.TrimSuffix(out, " overlayfs")
+				}
+				if out != want || got.Fields["0:error"] != "" {
+					t.Errorf("task %d: %q, error %q, want %q", id, out, got.Fields["0:error"], want)
+				}
+			}
+			versions, err := filepath.Glob(filepath.Join(programs, "p", "*"))
+			if err != nil || len(versions) != 1 {
+				t.Fatalf("versions %v, %v", versions, err)
+			}
+			text, err := os.ReadFile(filepath.Join(versions[0], "run.sh"))
+			if err != nil || string(text) != scribbler {
+				t.Errorf("the program is %q, %v", text, err)
+			}
+			if _, err := os.Lstat(filepath.Join(versions[0], "new")); !os.IsNotExist(err) {
+				t.Errorf("a file was added to the program: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,310 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/workdir"
+	"github.com/tdf-go/tdf/task"
+)
+
+// held is the private directory that a slot keeps, and what the slot knows of the program
+// that it ran last.
+type held struct {
+	workdir.Dir
+	lower  string        // the version that its shim shows there by an overlay, "" for none
+	mounts *remove.Table // what was mounted when that was last known to be clean
+	of     fetch.Version
+	small  *workdir.Tree // what of holds, if that is small
+}
+
+// place is where a round runs.
+type place struct {
+	shared  bool          // with other rounds of its program
+	dir     string        // its working directory
+	private string        // its private directory, once made; the same unless it is shared
+	view    shim.View     // of the program
+	mounted *remove.Table // before the private directory was made or taken again
+}
+
+// prepare makes the round's directory with its contents.
+func (r *round) prepare(ctx context.Context, v fetch.Version) error {
+	if err := r.checkWords(); err != nil {
+		return err
+	}
+	if err := r.makePlace(ctx, v); err != nil {
+		return fmt.Errorf("could not make the directory of the round at worker '%s': %w", r.worker.opts.Name, err)
+	}
+	return r.writeArguments()
+}
+
+func (r *round) makePlace(ctx context.Context, v fetch.Version) (err error) {
+	w := r.worker
+	r.shared = w.opts.Workdir == task.WorkdirShared
+	if own := cmp.Or(r.Spec.Workdir, task.WorkdirByWorker); own != task.WorkdirByWorker {
+		r.shared = own == task.WorkdirShared
+	}
+	if filepath.Base(v.Dir) == v.SHA256 && w.opts.container.Views() {
+		r.view.Store = filepath.Dir(v.Dir)
+	}
+	if err = r.makePrivate(ctx, v); err != nil || !r.shared {
+		r.dir = r.private
+		return err
+	}
+	r.dir = v.Dir
+	if v.SHA256 != "" {
+		r.dir, err = w.sharedCopy(ctx, r.Spec.Program, v)
+	}
+	return err
+}
+
+// makePrivate makes a directory for one round that only the program's user can enter,
+// with the files of the program unless the round runs elsewhere, or takes the one that
+// the slot has kept.
+func (r *round) makePrivate(ctx context.Context, v fetch.Version) error {
+	w, h := r.worker, &r.slot.held
+	show, err := r.showing(v)
+	if err != nil {
+		return err
+	}
+	if r.keeps(show) {
+		r.private, r.mounted = h.Path(), h.mounts
+		return nil
+	}
+	if err := h.drop(); err != nil {
+		r.log.Warn("could not remove the private directory of a slot", "error", err, "slot", r.slot.index)
+	}
+	r.mounted = w.mounts.Now()
+	if err := r.newPrivate(); err != nil {
+		return err
+	}
+	switch show.how {
+	case byOverlay:
+		r.view.Work = r.private + overlaid
+		if err := os.Mkdir(r.view.Work, 0o700); err != nil {
+			return err
+		}
+	case bySmallCopy:
+		err = w.opts.container.AsOwner(func() error { return show.small.Fill(r.private) })
+	case byCopy:
+		err = r.copyProgram(ctx, v)
+	case byNothing:
+	}
+	if err != nil || !show.lasts {
+		return err
+	}
+	h.lower = r.view.Lower
+	return h.Hold(r.private, show.small)
+}
+
+// how a private directory shows the files of a program.
+type how int
+
+const (
+	byNothing   how = iota // the program runs elsewhere
+	bySmallCopy            // one that a slot looks through after each round
+	byOverlay
+	byCopy
+)
+
+// showing is what a private directory is to show.
+type showing struct {
+	how   how
+	small *workdir.Tree
+	lasts bool // it can be kept for another round
+}
+
+// showing finds out what is to be shown, and asks for an overlay if it takes one.
+func (r *round) showing(v fetch.Version) (showing, error) {
+	w, h := r.worker, &r.slot.held
+	if r.shared {
+		return showing{lasts: true}, nil
+	}
+	if err := h.know(v, w.opts.container.AsOwner); err != nil {
+		return showing{}, err
+	}
+	_, _, other := w.owner()
+	switch {
+	case h.small != nil:
+		return showing{how: bySmallCopy, small: h.small, lasts: true}, nil
+	case other || !w.opts.container.Views(): // another user could not write to all that an overlay shows
+		return showing{how: byCopy}, nil
+	}
+	r.view.Lower = v.Dir
+	return showing{how: byOverlay, lasts: v.SHA256 != ""}, nil // else files may change below it
+}
+
+// keeps reports whether the directory that the slot has kept is as a new one would be. The
+// kernel does not see what a worker puts below an overlay that it shows already.
+func (r *round) keeps(s showing) bool {
+	h := &r.slot.held
+	if !s.lasts || h.lower != r.view.Lower || s.how == byOverlay && len(r.Spec.Needs) > 0 {
+		return false
+	}
+	return h.Shows(s.small) && h.Clean()
+}
+
+// overlaid ends the name of the directory that the kernel has for an overlay.
+const overlaid = ".overlay"
+
+// know makes the slot know what a program holds: a version never changes, but what was
+// put there by hand may.
+func (h *held) know(v fetch.Version, asOwner func(func() error) error) error {
+	if h.of == v && v.SHA256 != "" {
+		return nil
+	}
+	return asOwner(func() (err error) {
+		if h.of == v && h.small != nil && h.small.Current() {
+			return nil
+		}
+		h.of = fetch.Version{}
+		if h.small, err = workdir.Read(v.Dir, h.small); err == nil {
+			h.of = v
+		}
+		return err
+	})
+}
+
+// drop keeps the directory no longer. One that was changed while no round had it is left
+// to the process that has changed it.
+func (h *held) drop() error {
+	path, clean := h.Path(), h.Clean()
+	h.Forget()
+	h.lower = ""
+	if !clean {
+		return nil
+	}
+	return removeBoth(path)
+}
+
+// removeBoth removes a private directory and what the kernel has for its overlay.
+func removeBoth(path string) error {
+	return errors.Join(remove.Tree(path), remove.Tree(path+overlaid))
+}
+
+// newPrivate makes an empty private directory.
+func (r *round) newPrivate() (err error) {
+	w := r.worker
+	name := fmt.Sprintf("slot.%d.", r.slot.index)
+	if home := w.privateDir(); home != "" {
+		r.private, err = os.MkdirTemp(home, name+"*")
+	} else {
+		err = fs.ErrNotExist
+	}
+	if errors.Is(err, fs.ErrNotExist) { // somebody cleans the directory of temporary files
+		if err = w.ensurePrivateDir(); err == nil {
+			r.private, err = os.MkdirTemp(w.privateDir(), name+"*")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return w.giveAway(r.private)
+}
+
+// copyProgram fills the private directory with all files of the program.
+func (r *round) copyProgram(ctx context.Context, v fetch.Version) error {
+	return r.worker.opts.container.AsOwner(func() error { return workdir.Copy(ctx, v.Dir, r.private) })
+}
+
+// withoutView makes the round do without what its slot could not mount.
+func (r *round) withoutView(ctx context.Context, v fetch.Version, why error) error {
+	r.log.Warn("going on without a mount, with a copy of the program", "error", why)
+	lower := r.view.Lower
+	r.view = shim.View{}
+	if lower == "" {
+		return nil
+	}
+	r.slot.held.Forget()
+	return r.copyProgram(ctx, v)
+}
+
+// sharedCopy is where all rounds of a version run that share their directory. It stays.
+func (w *Worker) sharedCopy(ctx context.Context, program string, v fetch.Version) (string, error) {
+	above := filepath.Join(w.opts.ProgramDir, ".tdf", "shared", program)
+	dir := filepath.Join(above, v.SHA256)
+	w.sharing.Lock()
+	defer w.sharing.Unlock()
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	fresh := dir + "." + filepath.Base(w.privateDir()) // no other worker's
+	err := errors.Join(os.MkdirAll(above, 0o755), remove.Tree(fresh))
+	if err == nil {
+		err = os.Mkdir(fresh, 0o755)
+	}
+	if err == nil {
+		err = w.giveAway(fresh)
+	}
+	if err == nil {
+		err = w.opts.container.AsOwner(func() error { return workdir.Copy(ctx, v.Dir, fresh) })
+	}
+	if err == nil {
+		err = os.Rename(fresh, dir)
+	}
+	if errors.Is(err, fs.ErrExist) { // another worker was quicker
+		err = nil
+	}
+	return dir, errors.Join(err, remove.Tree(fresh))
+}
+
+// giveAway makes a file the property of the user that programs run as.
+func (w *Worker) giveAway(name string) error {
+	uid, gid, other := w.owner()
+	if !other {
+		return nil
+	}
+	return os.Chown(name, uid, gid)
+}
+
+// owner is the user that programs run as, and whether that is not the worker's own.
+func (w *Worker) owner() (uid, gid int, other bool) {
+	return w.opts.container.Owner()
+}
+
+// removePrivate removes the directory of the round, if there is one, and first what
+// the program has left mounted there. The slot keeps the directory of a small program if
+// all that the round has left there could be removed.
+func (r *round) removePrivate() {
+	if r.private == "" {
+		return
+	}
+	w, h := r.worker, &r.slot.held
+	var err error
+	now := w.mounts.Now()
+	if now != r.mounted {
+		w.flush()
+		err = w.mounts.Free(r.private, r.mounted)
+		now = w.mounts.Now() // the ids of what is gone may be given to others
+	}
+	if err == nil && r.over && h.restore() {
+		h.mounts = now
+		return
+	}
+	h.Forget()
+	w.flush() // it may take a while
+	if err == nil {
+		err = removeBoth(r.private)
+	}
+	if err != nil {
+		r.log.Error(fmt.Sprintf("could not remove the private directory of task %d; leaving it", r.Task.ID),
+			"error", err, "directory", r.private)
+	}
+}
+
+// restore makes the directory kept as it was. What lies below an overlay cannot be removed
+// while that is shown.
+func (h *held) restore() bool {
+	if h.lower != "" {
+		return h.Clean()
+	}
+	return h.Restore(remove.In)
+}
