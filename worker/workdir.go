@@ -20,7 +20,6 @@ import (
 // that it ran last.
 type held struct {
 	workdir.Dir
-	lower  string        // the version that its shim shows there by an overlay, "" for none
 	mounts *remove.Table // what was mounted when that was last known to be clean
 	of     fetch.Version
 	small  *workdir.Tree // what of holds, if that is small
@@ -75,7 +74,7 @@ func (r *round) makePrivate(ctx context.Context, v fetch.Version) error {
 	if err != nil {
 		return err
 	}
-	if r.keeps(show) {
+	if show.lasts && h.Shows(show.small) && h.Clean() {
 		r.private, r.mounted = h.Path(), h.mounts
 		return nil
 	}
@@ -101,7 +100,6 @@ func (r *round) makePrivate(ctx context.Context, v fetch.Version) error {
 	if err != nil || !show.lasts {
 		return err
 	}
-	h.lower = r.view.Lower
 	return h.Hold(r.private, show.small)
 }
 
@@ -139,17 +137,7 @@ func (r *round) showing(v fetch.Version) (showing, error) {
 		return showing{how: byCopy}, nil
 	}
 	r.view.Lower = v.Dir
-	return showing{how: byOverlay, lasts: v.SHA256 != ""}, nil // else files may change below it
-}
-
-// keeps reports whether the directory that the slot has kept is as a new one would be. The
-// kernel does not see what a worker puts below an overlay that it shows already.
-func (r *round) keeps(s showing) bool {
-	h := &r.slot.held
-	if !s.lasts || h.lower != r.view.Lower || s.how == byOverlay && len(r.Spec.Needs) > 0 {
-		return false
-	}
-	return h.Shows(s.small) && h.Clean()
+	return showing{how: byOverlay}, nil // the kernel does not see what is done below it
 }
 
 // overlaid ends the name of the directory that the kernel has for an overlay.
@@ -178,7 +166,6 @@ func (h *held) know(v fetch.Version, asOwner func(func() error) error) error {
 func (h *held) drop() error {
 	path, clean := h.Path(), h.Clean()
 	h.Forget()
-	h.lower = ""
 	if !clean {
 		return nil
 	}
@@ -223,7 +210,6 @@ func (r *round) withoutView(ctx context.Context, v fetch.Version, why error) err
 	if lower == "" {
 		return nil
 	}
-	r.slot.held.Forget()
 	return r.copyProgram(ctx, v)
 }
 
@@ -285,7 +271,7 @@ func (r *round) removePrivate() {
 		err = w.mounts.Free(r.private, r.mounted)
 		now = w.mounts.Now() // the ids of what is gone may be given to others
 	}
-	if err == nil && r.over && h.restore() {
+	if err == nil && r.over && h.Restore(remove.In) {
 		h.mounts = now
 		return
 	}
@@ -298,13 +284,4 @@ func (r *round) removePrivate() {
 		r.log.Error(fmt.Sprintf("could not remove the private directory of task %d; leaving it", r.Task.ID),
 			"error", err, "directory", r.private)
 	}
-}
-
-// restore makes the directory kept as it was. What lies below an overlay cannot be removed
-// while that is shown.
-func (h *held) restore() bool {
-	if h.lower != "" {
-		return h.Clean()
-	}
-	return h.Restore(remove.In)
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -100,4 +103,33 @@ func TestEachRoundHasItsDirectory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A slot whose shim is gone, and what that had mounted with it, shows the program again, and
+// keeps no directory.
+func TestOverlayOfALostShim(t *testing.T) {
+	t.Parallel()
+	needRoot(t, "mount an overlay for certain")
+	w := newWorld(t, "slots=1")
+	entries := []entry{{name: "run.sh", body: "#!/bin/sh\nls | wc -l\n", mode: 0o755}}
+	for i := range 40 {
+		entries = append(entries, entry{name: fmt.Sprintf("f%d", i), body: "x", mode: 0o644})
+	}
+	spec := task.Spec{Program: "p", Source: "rsync:" + w.file(t, "p.tar", string(tarOf(t, entries...)), 0o644)}
+	d := w.worker(t, "w")
+	run := func() {
+		t.Helper()
+		checkFields(t, w.await(t, w.open(t, spec)[0], sm.Executed), map[string]string{"0:output": "41\n", "0:error": ""})
+	}
+	run()
+	for _, pid := range shimsOf(t, d) {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	run()
+	wait.Eventually(t, patience, func() bool { return len(w.privates(t)) == 0 }, "directories are left: %v", late(func() string {
+		return fmt.Sprint(w.privates(t))
+	}))
 }

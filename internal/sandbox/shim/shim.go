@@ -78,8 +78,8 @@ type shim struct {
 	cgroup int // directory of the slot's cgroup, or -1
 	lease  Instant
 	round  *round
-	view   View        // what is mounted
-	shown  string      // where Lower of that is
+	shown  string      // where the overlay of the last round is mounted, "" for none
+	store  string      // what is read-only, "" for none
 	asked  chan func() // of the thread that may mount, if that is another one
 }
 

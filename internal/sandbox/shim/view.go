@@ -16,8 +16,8 @@ import (
 // host as it is.
 type View struct {
 	// Lower is a directory whose files Program.Dir shows, by an overlay: what is written
-	// there lies in Dir for other processes too. Work is an empty directory beside Dir,
-	// for the kernel. Both stay as they are until Dir is removed.
+	// there lies in Dir for other processes too. Dir and Work, a directory beside it that
+	// is the kernel's, are empty, and for one round.
 	Lower, Work string
 	// Store is a directory that the round cannot change.
 	Store string
@@ -26,38 +26,46 @@ type View struct {
 // ErrView means that a round did not begin because its view could not be had.
 var ErrView = errors.New("shim: the view of the round cannot be had")
 
-// arrange mounts what the view of a round needs and is not there from the round before.
-// The namespace of a round is a copy of that of the shim, or the same.
+// arrange mounts what the view of a round needs. The namespace of a round is a copy of that of the shim, or the same.
 func (s *shim) arrange(dir string, v View) error {
 	if v != (View{}) && !s.setup.mayMount() {
 		return errors.New("the rounds have no mount namespace of their own")
 	}
-	if v.Lower != "" && (v.Lower != s.view.Lower || dir != s.shown || !isOverlay(dir)) {
-		if err := s.privileged(func() error {
-			if s.shown != "" {
-				_ = unix.Unmount(s.shown, unix.MNT_DETACH) // mostly it is gone with its directory
-			}
-			s.view.Lower, s.shown = "", ""
-			return overlay(v.Lower, dir, v.Work)
-		}); err != nil {
+	if v.Lower != "" {
+		if err := s.privileged(func() error { return s.show(dir, v) }); err != nil {
 			return err
 		}
-		s.view.Lower, s.shown = v.Lower, dir
 	}
-	if v.Store == "" || v.Store == s.view.Store {
+	if v.Store == "" || v.Store == s.store {
 		return nil
 	}
-	return s.privileged(func() error {
-		if s.view.Store != "" {
-			_ = unix.Unmount(s.view.Store, unix.MNT_DETACH) // it is one of many
-		}
-		s.view.Store = ""
-		err := protect(v.Store)
-		if err == nil {
-			s.view.Store = v.Store
-		}
-		return err
-	})
+	return s.privileged(func() error { return s.protect(v.Store) })
+}
+
+// show mounts an overlay in place of that of an earlier round.
+func (s *shim) show(dir string, v View) error {
+	if s.shown != "" {
+		_ = unix.Unmount(s.shown, unix.MNT_DETACH) // mostly it is gone with its directory
+	}
+	s.shown = ""
+	err := overlay(v.Lower, dir, v.Work)
+	if err == nil {
+		s.shown = dir
+	}
+	return err
+}
+
+// protect makes a store read-only in place of that of another program.
+func (s *shim) protect(store string) error {
+	if s.store != "" {
+		_ = unix.Unmount(s.store, unix.MNT_DETACH) // it may be gone
+	}
+	s.store = ""
+	err := makeReadOnly(store)
+	if err == nil {
+		s.store = store
+	}
+	return err
 }
 
 // overlay shows the files of lower in dir. The directories are named by descriptors,
@@ -76,15 +84,8 @@ func overlay(lower, dir, work string) error {
 	return mountError("overlay", dir, unix.Mount("overlay", dir, "overlay", 0, strings.Join(options, ",")))
 }
 
-// isOverlay reports whether an overlay is mounted at dir. One goes with its directory, in
-// whose place there may be another one.
-func isOverlay(dir string) bool {
-	var now unix.Statfs_t
-	return unix.Statfs(dir, &now) == nil && now.Type == unix.OVERLAYFS_SUPER_MAGIC
-}
-
-// protect makes a directory read-only in this namespace.
-func protect(dir string) error {
+// makeReadOnly makes a directory read-only in this namespace.
+func makeReadOnly(dir string) error {
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return mountError("bind", dir, err)
 	}
