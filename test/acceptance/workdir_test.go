@@ -126,6 +126,7 @@ func TestOverlayOfALostShim(t *testing.T) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
+		wait.Eventually(t, patience, func() bool { return unix.Kill(pid, 0) != nil || zombie(pid) }, "shim %d does not die", pid)
 	}
 	run()
 	run()
