@@ -48,10 +48,10 @@ type Fetcher struct {
 	// at is called with the name of each step reached; tests stop there.
 	at func(step string)
 
-	mu        sync.Mutex
-	manifests map[string]knownManifest // by program and hash
-	seen      map[string]sighting      // by program and source
-	fetching  map[string]chan struct{} // by program: closed at the end
+	mu       sync.Mutex
+	complete map[string]os.FileInfo   // versions that were looked into, by directory
+	seen     map[string]sighting      // by program and source
+	fetching map[string]chan struct{} // by program: closed at the end
 }
 
 // Version is one content of a program on this host.
@@ -84,8 +84,8 @@ func New(o Options) (*Fetcher, error) {
 		return nil, fmt.Errorf("open program directory: %w", err)
 	}
 	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
-		failures:  newFailures(o.FailureBackoff, time.Now, rand.Float64),
-		manifests: map[string]knownManifest{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
+		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64),
+		complete: map[string]os.FileInfo{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mholt/archiver/v4"
 
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -29,6 +30,7 @@ var hostile = map[string][]entry{
 	"backslash":       {{name: `..\evil`, body: "x", mode: 0o644}},
 	"newline":         {{name: "a\nb", body: "x", mode: 0o644}},
 	"manifest":        {{name: "./" + manifestFile, body: "{}", mode: 0o644}},
+	"reserved":        {{name: disk.Reserved + "control", body: "result=1", mode: 0o644}},
 	"below manifest":  {{name: manifestFile + "/x", body: "{}", mode: 0o644}},
 	"setuid":          {{name: "su", body: "x", mode: 0o4755}},
 	"fifo":            {{name: "fifo", typ: tar.TypeFifo, mode: 0o644}},

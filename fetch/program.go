@@ -71,41 +71,28 @@ func readPlain(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxManifest))
 }
 
-// installed reports whether a version is there. One whose run.sh somebody has removed is installed again.
+// installed reports whether a version is there. One whose run.sh somebody has removed is installed again. It looks into a
+// directory once: an installation replaces it, and what is removed from it changes its time.
 func (f *Fetcher) installed(program, hash string) bool {
-	m, err := f.manifest(program, hash)
-	return err == nil && m != nil && runnable(os.DirFS(filepath.Join(f.opts.Dir, program, hash)), program) == nil
-}
-
-// knownManifest is a manifest that was read, and the file that it was read from.
-type knownManifest struct {
-	file os.FileInfo
-	*manifest
-}
-
-// manifest reads the manifest of an installed version; nil means that the one there is of something else. It reads a file once:
-// an installation replaces the whole directory.
-func (f *Fetcher) manifest(program, hash string) (*manifest, error) {
 	dir := filepath.Join(f.opts.Dir, program, hash)
-	info, err := os.Lstat(filepath.Join(dir, manifestFile))
+	now, err := os.Lstat(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at manifest of program '%s': %w", program, err)
+		return false
 	}
-	key := program + "/" + hash
 	f.mu.Lock()
-	known, ok := f.manifests[key]
+	known := f.complete[dir]
 	f.mu.Unlock()
-	if ok && os.SameFile(known.file, info) && known.file.ModTime().Equal(info.ModTime()) {
-		return known.manifest, nil
+	if known != nil && os.SameFile(known, now) && known.ModTime().Equal(now.ModTime()) {
+		return true
 	}
 	m, found, err := readManifest(dir, program)
-	if err != nil || !found || m.SHA256 != hash {
-		return nil, err
+	if err != nil || !found || m.SHA256 != hash || runnable(os.DirFS(dir), program) != nil {
+		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.manifests[key] = knownManifest{info, m}
-	return m, nil
+	f.complete[dir] = now
+	return true
 }
 
 // runFile is the file of a program that is executed.
