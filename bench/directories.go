@@ -85,7 +85,7 @@ func (c *slots) endDirectory(p *place, private string) (err error) {
 	case added, overlaid:
 		err = os.WriteFile(file, []byte("x"), 0o600)
 	}
-	if !p.dir.Restore(remove.In) {
+	if !p.dir.Restore(p.dir.Untouched(), remove.In) {
 		p.dir.Forget()
 		err = errors.Join(err, remove.Tree(private), remove.Tree(private+".overlay"))
 	}

@@ -183,9 +183,9 @@ func withLine(text, line string) string {
 }
 
 // short reports whether this host has no more of what the worker needs to begin a
-// round: descriptors, processes, memory, room on its disk.
+// round: descriptors, processes, memory, room on its disk, mounts.
 func short(err error) bool {
-	return disk.Full(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+	return disk.Full(err) || errors.Is(err, shim.ErrView) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }
 

@@ -147,11 +147,6 @@ func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, 
 	res.program = version.SHA256
 	var runErr error
 	res.Result, runErr = r.slot.run(ctx, r.program(s))
-	if errors.Is(runErr, shim.ErrView) {
-		if runErr = r.withoutView(ctx, version, runErr); runErr == nil {
-			res.Result, runErr = r.slot.run(ctx, r.program(s))
-		}
-	}
 	r.over = runErr == nil
 	r.alone = r.over && r.slot.held.Untouched()
 	resErr := r.closeControl()

@@ -75,6 +75,7 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	if next != nil {
 		return next
 	}
+	s.held.looked = false
 	w.pool.set(s, resting)
 	s.restAfter(r, &end)
 	timing.Pause(w.rounds, w.opts.pauseAfter(success))

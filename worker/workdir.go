@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 // that it ran last.
 type held struct {
 	workdir.Dir
+	looked bool          // it was found clean, and the slot has not rested since
 	mounts *remove.Table // what was mounted when that was last known to be clean
 	of     fetch.Version
 	small  *workdir.Tree // what of holds, if that is small
@@ -47,10 +47,8 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 
 func (r *round) makePlace(ctx context.Context, v fetch.Version) (err error) {
 	w := r.worker
-	r.shared = w.opts.Workdir == task.WorkdirShared
-	if own := cmp.Or(r.Spec.Workdir, task.WorkdirByWorker); own != task.WorkdirByWorker {
-		r.shared = own == task.WorkdirShared
-	}
+	own := r.Spec.Workdir
+	r.shared = own == task.WorkdirShared || own != task.WorkdirPrivate && w.opts.Workdir == task.WorkdirShared
 	if filepath.Base(v.Dir) == v.SHA256 && w.opts.container.Views() {
 		r.view.Store = filepath.Dir(v.Dir)
 	}
@@ -70,11 +68,15 @@ func (r *round) makePlace(ctx context.Context, v fetch.Version) (err error) {
 // the slot has kept.
 func (r *round) makePrivate(ctx context.Context, v fetch.Version) error {
 	w, h := r.worker, &r.slot.held
-	show, err := r.showing(v)
+	how, err := r.showing(v)
 	if err != nil {
 		return err
 	}
-	if show.lasts && h.Shows(show.small) && h.Clean() {
+	var small *workdir.Tree
+	if how == bySmallCopy {
+		small = h.small
+	}
+	if how.lasts() && h.Shows(small) && (h.looked || h.Clean()) {
 		r.private, r.mounted = h.Path(), h.mounts
 		return nil
 	}
@@ -85,22 +87,20 @@ func (r *round) makePrivate(ctx context.Context, v fetch.Version) error {
 	if err := r.newPrivate(); err != nil {
 		return err
 	}
-	switch show.how {
+	switch how {
 	case byOverlay:
-		r.view.Work = r.private + overlaid
-		if err := os.Mkdir(r.view.Work, 0o700); err != nil {
-			return err
-		}
+		r.view.Lower, r.view.Work = v.Dir, r.private+overlaid
+		err = os.Mkdir(r.view.Work, 0o700)
 	case bySmallCopy:
-		err = w.opts.container.AsOwner(func() error { return show.small.Fill(r.private) })
+		err = w.opts.container.AsOwner(func() error { return small.Fill(r.private) })
 	case byCopy:
-		err = r.copyProgram(ctx, v)
+		err = w.opts.container.AsOwner(func() error { return workdir.Copy(ctx, v.Dir, r.private) })
 	case byNothing:
 	}
-	if err != nil || !show.lasts {
+	if err != nil || !how.lasts() {
 		return err
 	}
-	return h.Hold(r.private, show.small)
+	return h.Hold(r.private, small)
 }
 
 // how a private directory shows the files of a program.
@@ -113,31 +113,27 @@ const (
 	byCopy
 )
 
-// showing is what a private directory is to show.
-type showing struct {
-	how   how
-	small *workdir.Tree
-	lasts bool // it can be kept for another round
-}
+// lasts reports whether a slot can keep the directory for another round: the kernel does
+// not see what is done below an overlay, and a large copy is not looked through.
+func (h how) lasts() bool { return h == byNothing || h == bySmallCopy }
 
-// showing finds out what is to be shown, and asks for an overlay if it takes one.
-func (r *round) showing(v fetch.Version) (showing, error) {
+// showing finds out how the files are to be shown.
+func (r *round) showing(v fetch.Version) (how, error) {
 	w, h := r.worker, &r.slot.held
 	if r.shared {
-		return showing{lasts: true}, nil
+		return byNothing, nil
 	}
 	if err := h.know(v, w.opts.container.AsOwner); err != nil {
-		return showing{}, err
+		return byNothing, err
 	}
 	_, _, other := w.owner()
 	switch {
 	case h.small != nil:
-		return showing{how: bySmallCopy, small: h.small, lasts: true}, nil
+		return bySmallCopy, nil
 	case other || !w.opts.container.Views(): // another user could not write to all that an overlay shows
-		return showing{how: byCopy}, nil
+		return byCopy, nil
 	}
-	r.view.Lower = v.Dir
-	return showing{how: byOverlay}, nil // the kernel does not see what is done below it
+	return byOverlay, nil
 }
 
 // overlaid ends the name of the directory that the kernel has for an overlay.
@@ -197,22 +193,6 @@ func (r *round) newPrivate() (err error) {
 	return w.giveAway(r.private)
 }
 
-// copyProgram fills the private directory with all files of the program.
-func (r *round) copyProgram(ctx context.Context, v fetch.Version) error {
-	return r.worker.opts.container.AsOwner(func() error { return workdir.Copy(ctx, v.Dir, r.private) })
-}
-
-// withoutView makes the round do without what its slot could not mount.
-func (r *round) withoutView(ctx context.Context, v fetch.Version, why error) error {
-	r.log.Warn("going on without a mount, with a copy of the program", "error", why)
-	lower := r.view.Lower
-	r.view = shim.View{}
-	if lower == "" {
-		return nil
-	}
-	return r.copyProgram(ctx, v)
-}
-
 // sharedCopy is where all rounds of a version run that share their directory. It stays.
 func (w *Worker) sharedCopy(ctx context.Context, program string, v fetch.Version) (string, error) {
 	above := filepath.Join(w.opts.ProgramDir, ".tdf", "shared", program)
@@ -234,10 +214,9 @@ func (w *Worker) sharedCopy(ctx context.Context, program string, v fetch.Version
 		err = w.opts.container.AsOwner(func() error { return workdir.Copy(ctx, v.Dir, fresh) })
 	}
 	if err == nil {
-		err = os.Rename(fresh, dir)
-	}
-	if errors.Is(err, fs.ErrExist) { // another worker was quicker
-		err = nil
+		if err = os.Rename(fresh, dir); errors.Is(err, fs.ErrExist) {
+			err = nil // another worker was quicker
+		}
 	}
 	return dir, errors.Join(err, remove.Tree(fresh))
 }
@@ -271,8 +250,8 @@ func (r *round) removePrivate() {
 		err = w.mounts.Free(r.private, r.mounted)
 		now = w.mounts.Now() // the ids of what is gone may be given to others
 	}
-	if err == nil && r.over && h.Restore(remove.In) {
-		h.mounts = now
+	if err == nil && r.over && h.Restore(r.alone, remove.In) {
+		h.looked, h.mounts = true, now
 		return
 	}
 	h.Forget()

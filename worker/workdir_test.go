@@ -1,13 +1,18 @@
 package worker
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -68,8 +73,8 @@ func TestPrivateDirectoryIsClean(t *testing.T) {
 	}
 }
 
-// Where a program runs, its worker says, and the task before it. A shared directory is none
-// of the store, and what rounds write there stays.
+// The task says where its program runs, and else the worker does. A shared directory lies
+// outside of the versions, and keeps what rounds write there.
 func TestWorkdir(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -131,5 +136,45 @@ func TestDirectoriesOfPrograms(t *testing.T) {
 				t.Errorf("%s: %q", name, out)
 			}
 		}
+	}
+}
+
+// A host that cannot mount what a round needs hands its task back, and says why.
+func TestNoViewIsNoFailure(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount")
+	}
+	s := newSite(t)
+	dir := t.TempDir()
+	hosttest.WriteProgram(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\necho ran\n", 0o755)
+	for i := range 20 { // so that it is not small
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := shim.New(shim.Options{Want: shim.PIDNamespace, Name: s.Namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Views() {
+		t.Skip("nothing can be mounted here")
+	}
+	r := s.start(t, func(o *options) {
+		o.container = c
+		o.Programs = fakePrograms(func(context.Context, func(string)) (fetch.Version, error) {
+			return fetch.Version{Dir: dir, SHA256: strings.Repeat("0", 64)}, nil
+		})
+	})
+	checkFields(t, s.await(t, s.open(t), sm.Executed), map[string]string{"0:output": "ran\n", "0:error": ""})
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	id := s.open(t)
+	r.log.await(t, "this host cannot run programs now; the worker rests")
+	r.log.await(t, "the view of the round cannot be had")
+	wait.Eventually(t, patience, func() bool { return s.Task(t, id).Fields["releases"] != "" }, "the task is not handed back")
+	if got := s.Task(t, id); got.Fields["fails"] != "0" {
+		t.Errorf("it failed: %v", got.Fields)
 	}
 }

@@ -105,8 +105,8 @@ func TestEachRoundHasItsDirectory(t *testing.T) {
 	}
 }
 
-// A slot whose shim is gone, and what that had mounted with it, shows the program again, and
-// keeps no directory.
+// After its shim was killed, whose mounts are gone with it, a slot shows the next round its
+// program as before, and leaves no directory behind.
 func TestOverlayOfALostShim(t *testing.T) {
 	t.Parallel()
 	needRoot(t, "mount an overlay for certain")

@@ -171,7 +171,7 @@ func (c *Container) unheld() []string {
 		all = append(all, "what a program mounts stays")
 	}
 	if c.noView != "" {
-		all = append(all, "what has the right to change the versions of programs in program_dir can do so: "+c.noView)
+		all = append(all, "a program can change program_dir as far as its user may, and large programs are copied for each round: "+c.noView)
 	}
 	return all
 }

@@ -233,7 +233,7 @@ func (s *shim) prepare(ready *readiness) error {
 // that others make from now on still come in, and into those of the rounds, which
 // are copies of it.
 func (s *shim) separateMounts() error {
-	if s.setup.Layer != PIDNamespace && !s.setup.Mounts {
+	if !s.setup.mayMount() {
 		return nil // it is the worker's
 	}
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {

@@ -16,8 +16,8 @@ import (
 // host as it is.
 type View struct {
 	// Lower is a directory whose files Program.Dir shows, by an overlay: what is written
-	// there lies in Dir for other processes too. Dir and Work, a directory beside it that
-	// is the kernel's, are empty, and for one round.
+	// there lies in Dir for other processes too. Work is a directory beside Dir, for the
+	// kernel. Both must be empty, and serve one round.
 	Lower, Work string
 	// Store is a directory that the round cannot change.
 	Store string

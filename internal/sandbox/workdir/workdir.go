@@ -89,9 +89,10 @@ func (d *Dir) Untouched() bool {
 func (d *Dir) Clean() bool { return d.path != "" && d.intact() && (d.Untouched() || d.look(nil)) }
 
 // Restore removes what was added to the directory, by remove, and reports whether it is
-// clean then. What was changed otherwise is not mended.
-func (d *Dir) Restore(remove func(dir *os.File, name string) error) bool {
-	return d.path != "" && d.intact() && (d.Untouched() || d.look(remove))
+// clean then. What was changed otherwise is not mended. Where it was found Untouched since
+// the last process ended that could add something, it is not looked at again.
+func (d *Dir) Restore(untouched bool, remove func(dir *os.File, name string) error) bool {
+	return d.path != "" && d.intact() && (untouched || d.Untouched() || d.look(remove))
 }
 
 // intact reports whether the copy is as it was made.

@@ -182,7 +182,7 @@ func TestMountIsNoKeptDirectory(t *testing.T) {
 func TestHoldAndForget(t *testing.T) {
 	t.Parallel()
 	none := &Dir{}
-	if none.Clean() || none.Untouched() || none.Shows(nil) || none.Restore(remove.In) || none.Path() != "" {
+	if none.Clean() || none.Untouched() || none.Shows(nil) || none.Restore(true, remove.In) || none.Path() != "" {
 		t.Error("the zero value holds something")
 	}
 	if err := none.Hold(filepath.Join(t.TempDir(), "no"), nil); err == nil || none.Path() != "" {
