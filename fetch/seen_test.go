@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,13 +18,15 @@ import (
 type repacked struct {
 	*httptest.Server
 
-	body   []byte
 	header string // ETag, Last-Modified, or neither
-	tag    string
-	broken bool
+	broken atomic.Bool
 	hangs  atomic.Bool
 	asked  atomic.Int64
-	sent   int
+	sent   atomic.Int64
+
+	mu   sync.Mutex // a client that gives up leaves its request running
+	body []byte
+	tag  string
 }
 
 func newRepacked(t *testing.T, header string) *repacked {
@@ -35,27 +38,37 @@ func newRepacked(t *testing.T, header string) *repacked {
 			<-req.Context().Done()
 			return
 		}
-		if r.broken {
+		if r.broken.Load() {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
+		r.mu.Lock()
+		body, tag := r.body, r.tag
+		r.mu.Unlock()
 		if r.header != "" {
-			w.Header().Set(r.header, r.tag)
+			w.Header().Set(r.header, tag)
 		}
-		if known := req.Header.Get(map[string]string{"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}[r.header]); known != "" && known == r.tag {
+		if known := req.Header.Get(map[string]string{"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}[r.header]); known != "" && known == tag {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		r.sent++
-		_, _ = w.Write(r.body)
+		r.sent.Add(1)
+		_, _ = w.Write(body)
 	})
 	return r
 }
 
 func (r *repacked) pack(t *testing.T, text, tag string) (hash string) {
 	t.Helper()
-	r.body, r.tag = tarBytes(t, []entry{{name: "run.sh", body: "#!/bin/sh\necho " + text + "\n", mode: 0o755}}), tag
-	return sum(r.body)
+	body := tarBytes(t, []entry{{name: "run.sh", body: "#!/bin/sh\necho " + text + "\n", mode: 0o755}})
+	r.serve(body, tag)
+	return sum(body)
+}
+
+func (r *repacked) serve(body []byte, tag string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.body, r.tag = body, tag
 }
 
 // wantVersion ensures p and checks which version runs.
@@ -74,7 +87,7 @@ func wantVersion(t *testing.T, f *Fetcher, source, hash, output string) (log str
 // and what was pinned stays.
 func TestRepackedProgram(t *testing.T) {
 	t.Parallel()
-	for header, sent := range map[string]int{"ETag": 3, "Last-Modified": 3, "": 9} {
+	for header, sent := range map[string]int64{"ETag": 3, "Last-Modified": 3, "": 9} {
 		t.Run(header, func(t *testing.T) {
 			t.Parallel()
 			srv := newRepacked(t, header)
@@ -102,8 +115,8 @@ func TestRepackedProgram(t *testing.T) {
 				t.Errorf("of a version that is there it says %q", log)
 			}
 			wantVersion(t, f, url, one, "one")
-			if srv.asked.Load() != 8 || header != "" && srv.sent != sent {
-				t.Errorf("asked %d times, sent %d times, want 8 and %d", srv.asked.Load(), srv.sent, sent)
+			if srv.asked.Load() != 8 || header != "" && srv.sent.Load() != sent {
+				t.Errorf("asked %d times, sent %d times, want 8 and %d", srv.asked.Load(), srv.sent.Load(), sent)
 			}
 		})
 	}
@@ -134,11 +147,11 @@ func TestSourceThatCannotBeAsked(t *testing.T) {
 	f := newFetcher(t, o)
 	one := srv.pack(t, "one", "1")
 	wantVersion(t, f, srv.URL+"/p.tar", one, "one")
-	srv.broken = true
+	srv.broken.Store(true)
 	if log := wantVersion(t, f, srv.URL+"/p.tar", one, "one"); !strings.Contains(log, "going on with sha256 "+one) || !strings.Contains(log, "404") {
 		t.Errorf("it says %q", log)
 	}
-	srv.broken = false
+	srv.broken.Store(false)
 	srv.hangs.Store(true)
 	f.opts.Timeout = 50 * time.Millisecond
 	if log := wantVersion(t, f, srv.URL+"/p.tar", one, "one"); !strings.Contains(log, "timed out") {
@@ -146,7 +159,7 @@ func TestSourceThatCannotBeAsked(t *testing.T) {
 	}
 	srv.hangs.Store(false)
 	f.opts.Timeout = time.Minute
-	srv.body, srv.tag = []byte("no archive"), "2"
+	srv.serve([]byte("no archive"), "2")
 	_, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
 	wantErr(t, err, errArchive)
 	f.failures.backoff = time.Hour
@@ -158,7 +171,7 @@ func TestSourceThatCannotBeAsked(t *testing.T) {
 		t.Errorf("asked %d times, want that what is bad is remembered", srv.asked.Load())
 	}
 	f.failures = newFailures(0, time.Now, func() float64 { return 0 })
-	srv.body, srv.tag = make([]byte, 1000), "3"
+	srv.serve(make([]byte, 1000), "3")
 	f.opts.MaxBytes = 999
 	_, err = f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
 	wantErr(t, err, ErrLimit)
