@@ -17,10 +17,15 @@ func TestVariablesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSite(t)
-	w := s.start(t, func(o *options) { o.Env = "e" })
+	o := s.options(t, s.Store)
+	o.Env = "e"
+	w, err := assemble(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tk := &tasks.Claimed{Resources: map[string]task.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
 	tk.Task.EndBefore, tk.Spec.Needs = 1, []task.Need{{Task: 1}}
-	r := &round{Claimed: tk, worker: w.Worker, slot: w.slots[0]}
+	r := &round{Claimed: tk, worker: w, slot: w.slots[0]}
 	for name := range r.variables() {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/PROGRAMS.md does not name %s", name)
