@@ -65,6 +65,7 @@ func TestStartAfter(t *testing.T) {
 	w := newWorld(t)
 	w.all(t)
 	spec := w.script(t, "p", "true")
+	w.archived(t, w.open(t, spec)[0], sm.Succeeded) // the worker is at work, however slowly it began
 	later := spec
 	start := w.redisNow(t).Add(3 * sm.Second)
 	later.StartAfter = at(start)
