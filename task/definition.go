@@ -104,10 +104,47 @@ func complete(spec *Spec, texts []string) (Definition, error) {
 			return Definition{}, named(f.Name, err)
 		}
 	}
-	if err := d.check(); err != nil {
+	if strings.HasPrefix(d.Text("source"), CommandPrefix) {
+		err = d.completeCommand(spec.FailOn != "")
+	}
+	if err == nil {
+		err = d.check()
+	}
+	if err != nil {
 		return Definition{}, spec.blame(err, &d)
 	}
 	return d, nil
+}
+
+// CommandsLabel is what a worker offers that runs commands (see [CommandPrefix]), and what a
+// task with one asks for.
+const CommandsLabel = "commands=on"
+
+// completeCommand gives a task that runs a command what nobody else gives it: a name for
+// people, workers that run commands, and failure by exit status, since many commands chat on
+// stderr.
+func (d *Definition) completeCommand(failOnSaid bool) error {
+	source := d.Text("source")
+	src, err := ParseSource(source)
+	if err != nil {
+		return bad("source", source, wantCommand)
+	}
+	set := func(name, text string) { d.texts[places[name]] = text }
+	if d.Text("program") == "" {
+		if err := checkProgram(src.File); err != nil {
+			return err
+		}
+		set("program", src.File)
+	}
+	if !failOnSaid && d.Text("fail_on") == FailOnAny {
+		set("fail_on", FailOnExit)
+	}
+	if d.Text("workdir") == WorkdirShared {
+		return bad("workdir", WorkdirShared, "private or worker: a command has no files that its rounds could share")
+	}
+	labels, err := ParseLabels(strings.TrimPrefix(d.Text("labels")+","+CommandsLabel, ","))
+	set("labels", labels)
+	return err
 }
 
 // runnable refuses words that no program can be called with. Templates of tasks

@@ -106,6 +106,50 @@ func TestRecordOfAPlainTask(t *testing.T) {
 }
 
 // TestMeta: what is passed on is an object of texts with plain names, and empty is nothing.
+// A command needs no name, goes to workers that run commands, and fails by its exit status
+// unless its task says otherwise.
+func TestDefineCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		spec     task.Spec
+		defaults task.Defaults
+		want     map[string]string
+	}{
+		{task.Spec{Source: "command:/usr/bin/convert"}, nil, map[string]string{"program": "convert", "fail_on": "exit", "labels": "commands=on"}},
+		{task.Spec{Source: "command:convert", Program: "thumbs"}, nil, map[string]string{"program": "thumbs"}},
+		{task.Spec{Source: "command:convert", FailOn: task.FailOnAny}, nil, map[string]string{"fail_on": "any"}},
+		{task.Spec{Source: "command:convert"}, task.Defaults{"fail_on": "any", "labels": "zone=eu"}, map[string]string{"fail_on": "exit", "labels": "commands=on,zone=eu"}},
+		{task.Spec{Source: "command:convert"}, task.Defaults{"fail_on": "stderr"}, map[string]string{"fail_on": "stderr"}},
+		{task.Spec{Source: "command:convert", Labels: []string{}}, task.Defaults{"labels": "zone=eu"}, map[string]string{"labels": "commands=on"}},
+		{task.Spec{Source: "rsync:run.sh", Program: "p"}, nil, map[string]string{"fail_on": "any", "labels": ""}},
+	} {
+		d, err := task.Define(&c.spec, c.defaults)
+		if err != nil {
+			t.Errorf("%+v: %v", c.spec, err)
+			continue
+		}
+		for name, want := range c.want {
+			if got := d.Text(name); got != want {
+				t.Errorf("%s, defaults %v: %s = %q, want %q", c.spec.Source, c.defaults, name, got, want)
+			}
+		}
+	}
+	for _, c := range []struct {
+		spec        task.Spec
+		field, says string
+	}{
+		{task.Spec{Source: "command:./convert"}, "source", "relative path"},
+		{task.Spec{Source: "command:/bin/ls "}, "program", "no blank"},
+		{task.Spec{Source: "command:convert", Workdir: task.WorkdirShared}, "workdir", "no files"},
+	} {
+		_, err := task.Define(&c.spec)
+		fe, ok := errors.AsType[*statemachine.FieldError](err)
+		if !ok || fe.Field != c.field || !strings.Contains(fe.Want, c.says) {
+			t.Errorf("%+v: %v, want the field %s and %q", c.spec, err, c.field, c.says)
+		}
+	}
+}
+
 func TestMeta(t *testing.T) {
 	t.Parallel()
 	many, long := map[string]string{}, strings.Repeat("x", 1025)

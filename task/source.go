@@ -57,7 +57,14 @@ const (
 	SourceLocal  SourceKind = "local"  // rsync:PATH, copied without the rsync program
 	SourceShell  SourceKind = "ssh"    // rsync:[USER@]HOST:PATH
 	SourceDaemon SourceKind = "daemon" // rsync://HOST[:PORT]/MODULE/PATH, rsync:HOST::MODULE/PATH
+	// SourceCommand is command:NAME: nothing is transferred, the worker runs what it has.
+	SourceCommand SourceKind = "command"
 )
+
+// CommandPrefix begins the source of a task that runs a command of the worker's host, in
+// the place of a run.sh: command:NAME for what is found in its PATH, command:/PATH for a
+// file. The words of the task are its arguments.
+const CommandPrefix = "command:"
 
 // Source is a parsed source.
 type Source struct { //nolint:recvcheck // String shows a source, the others fill one
@@ -85,11 +92,14 @@ func (src Source) String() string {
 
 // ParseSource parses a task's source: an http:// or https:// URL, rsync:PATH
 // or rsync://HOST/MODULE/PATH, ending in run.sh or one of the archive endings,
-// and an optional #sha256=HEX that pins the file's content. Errors match
+// and an optional #sha256=HEX that pins the file's content; or command:NAME. Errors match
 // [ErrInvalidSource] or [ErrInvalidFormat] and never repeat credentials.
 func ParseSource(s string) (Source, error) {
 	if err := checkText(s); err != nil {
 		return Source{}, err
+	}
+	if name, ok := strings.CutPrefix(s, CommandPrefix); ok {
+		return parseCommand(s, name)
 	}
 	location, pin, err := cutPin(s)
 	if err != nil {
@@ -102,7 +112,7 @@ func ParseSource(s string) (Source, error) {
 	case strings.HasPrefix(location, rsyncPrefix):
 		err = src.parseRsync(strings.TrimPrefix(location, rsyncPrefix))
 	default:
-		err = invalid(s, "use http://, https://, rsync:PATH or rsync://HOST/MODULE/PATH")
+		err = invalid(s, "use http://, https://, rsync:PATH, rsync://HOST/MODULE/PATH or command:NAME")
 	}
 	if err != nil {
 		return Source{}, err
@@ -111,6 +121,18 @@ func ParseSource(s string) (Source, error) {
 		return Source{}, fmt.Errorf("%w: %s: use one of %s", ErrInvalidFormat, redact(s), endingList())
 	}
 	return src, nil
+}
+
+const wantCommand = "command:NAME, of a command that is in the PATH of the workers, or command:/PATH; " +
+	"a relative path would mean another file at each of them"
+
+// parseCommand takes what means the same wherever the worker was started.
+func parseCommand(source, name string) (Source, error) {
+	relative := strings.Contains(name, "/") && !path.IsAbs(name)
+	if relative || name == "" || strings.HasSuffix(name, "/") || name == "." || name == ".." {
+		return Source{}, invalid(source, "use "+wantCommand)
+	}
+	return Source{Kind: SourceCommand, Location: source, Path: name, File: path.Base(name)}, nil
 }
 
 // Pin is what pins a source to the file of that SHA-256, in hex.

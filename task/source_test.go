@@ -26,6 +26,8 @@ func TestParseSource(t *testing.T) {
 		{"rsync:me@host:run.sh", Source{SourceShell, "rsync:me@host:run.sh", "me@host:run.sh", "run.sh", FormatScript, ""}},
 		{"rsync://host:873/mod/dir/p.tar.zst", Source{SourceDaemon, "rsync://host:873/mod/dir/p.tar.zst", "rsync://host:873/mod/dir/p.tar.zst", "p.tar.zst", FormatTarZst, ""}},
 		{"rsync:rsync://host/mod/p.tar.bz2", Source{SourceDaemon, "rsync:rsync://host/mod/p.tar.bz2", "rsync://host/mod/p.tar.bz2", "p.tar.bz2", FormatTarBz2, ""}},
+		{"command:convert", Source{SourceCommand, "command:convert", "convert", "convert", "", ""}},
+		{"command:/opt/a b/c#1", Source{SourceCommand, "command:/opt/a b/c#1", "/opt/a b/c#1", "c#1", "", ""}},
 		{"rsync:host::mod/p.zip", Source{SourceDaemon, "rsync:host::mod/p.zip", "rsync://host/mod/p.zip", "p.zip", FormatZip, ""}},
 	} {
 		got, err := ParseSource(c.in)
@@ -39,6 +41,12 @@ func TestParseSourceRefuses(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]error{
 		"":                                     ErrInvalidSource,
+		"command:":                             ErrInvalidSource,
+		"command:./sim":                        ErrInvalidSource,
+		"command:bin/sim":                      ErrInvalidSource,
+		"command:/bin/":                        ErrInvalidSource,
+		"command:..":                           ErrInvalidSource,
+		"command:a\nb":                         ErrInvalidSource,
 		"p.zip":                                ErrInvalidSource,
 		"ftp://h/p.zip":                        ErrInvalidSource,
 		"file:///etc/p.zip":                    ErrInvalidSource,

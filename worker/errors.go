@@ -58,11 +58,11 @@ var errNoReturn = errors.New("the handler ended its goroutine instead of returni
 var errOrdered = errors.New("stopped by an operator")
 
 // notOfferedError means that the task is for another worker.
-type notOfferedError struct{ program, worker string }
+type notOfferedError struct{ program, worker, lacks string }
 
 // Error names program and worker.
 func (e *notOfferedError) Error() string {
-	return fmt.Sprintf("program '%s': worker '%s' has no handler of that name and runs no programs", e.program, e.worker)
+	return fmt.Sprintf("program '%s': worker '%s' %s", e.program, e.worker, e.lacks)
 }
 
 // ownError is a fault of this worker, not of the program or the host.

@@ -127,6 +127,9 @@ type Settings struct {
 	// shows the program's files and is removed after it, or all rounds of a version in one
 	// that stays. Default private; a task may say otherwise (task.Spec.Workdir).
 	Workdir string
+	// Commands is on or off: whether tasks can run commands of this host (see
+	// task.CommandPrefix), or only programs. Default on.
+	Commands string
 	// DiskReserve is the free space, in bytes, below which nothing is claimed.
 	// Default 64 MiB; none if negative.
 	DiskReserve int64
@@ -263,17 +266,27 @@ func (o *options) validateNumbers() error {
 		return &OptionError{"Ahead", o.Ahead, "use at most 4; a negative number for none"}
 	case o.Workdir != task.WorkdirPrivate && o.Workdir != task.WorkdirShared:
 		return &OptionError{"Workdir", o.Workdir, "use private or shared"}
+	case o.Commands != config.CommandsOn && o.Commands != config.CommandsOff:
+		return &OptionError{"Commands", o.Commands, "use on or off"}
 	case o.Settle != config.SettleByWorker && o.Settle != config.SettleByServer:
 		return &OptionError{"Settle", o.Settle, "use worker or server"}
 	}
 	return nil
 }
 
+// commandsLabel is the name of a label that each worker offers, with the value of Commands.
+const commandsLabel = "commands="
+
 // offer is what decides which tasks this worker may take. The classes of its
 // handlers are theirs, unless it is told its classes.
 func (o *options) offer() task.Offer {
+	labels := slices.Clone(o.Labels)
+	if o.container != nil {
+		labels = append(labels, commandsLabel+o.Commands) // a task with a command asks for task.CommandsLabel
+	}
+	slices.Sort(labels)
 	offer := task.Offer{
-		Worker: o.Name, Node: o.Node, Env: o.Env, Labels: slices.Sorted(slices.Values(o.Labels)),
+		Worker: o.Name, Node: o.Node, Env: o.Env, Labels: labels,
 		Resources: o.Resources, Classes: slices.Clone(o.Classes), MaxThreads: o.MaxThreads,
 		HandlersOnly: o.container == nil,
 	}
@@ -296,6 +309,9 @@ func (o *options) validateOffer() error {
 		return &OptionError{"Env", o.Env, err.Error()}
 	}
 	for _, label := range o.Labels {
+		if strings.HasPrefix(label, commandsLabel) {
+			return &OptionError{"Labels", label, "set commands: this label says what that is"}
+		}
 		if _, err := task.ParseLabels(label); err != nil || label == "" || strings.Contains(label, ",") {
 			return &OptionError{"Labels", label, "write each as label=value, without blanks and commas"}
 		}

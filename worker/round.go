@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
@@ -31,6 +32,7 @@ type round struct {
 	clock   redisClock
 	log     *slog.Logger // keeps lines of level info until the worker flushes them
 	journal journal
+	command string // that is run, in the place of a run.sh
 	place
 	over  bool // the program ended and nothing of it is left
 	alone bool // and it has put nothing into its private directory
@@ -107,7 +109,10 @@ func (r *round) run(ctx context.Context) (result, error) {
 	if err := r.takeResults(ctx); err != nil {
 		return notRun(), err
 	}
-	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil {
+	if name, ok := strings.CutPrefix(r.Spec.Source, task.CommandPrefix); ok {
+		r.command = name
+	}
+	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil && r.command == "" {
 		return r.handle(ctx, h)
 	}
 	version, err := r.ensure(ctx)
@@ -125,14 +130,27 @@ func (r *round) run(ctx context.Context) (result, error) {
 
 func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 	program, o := r.Spec.Program, &r.worker.opts
+	if r.command != "" {
+		return fetch.Version{}, r.checkCommand()
+	}
 	// The name becomes part of paths here too, so it is not left to Programs.
 	if err := task.ValidProgram(program); err != nil {
 		return fetch.Version{}, &fetch.Error{Program: program, Worker: o.Name, Err: err}
 	}
 	if o.Programs == nil || o.container == nil {
-		return fetch.Version{}, &notOfferedError{program: program, worker: o.Name}
+		return fetch.Version{}, &notOfferedError{program, o.Name, "has no handler of that name and runs no programs"}
 	}
 	return o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+}
+
+// checkCommand refuses what only a foreign client can have asked of this worker: others ask for a
+// worker that runs commands.
+func (r *round) checkCommand() error {
+	_, err := task.ParseSource(r.Spec.Source)
+	if o := &r.worker.opts; err == nil && (o.Commands == config.CommandsOff || o.container == nil) {
+		err = &notOfferedError{r.Spec.Program, o.Name, "runs no commands"}
+	}
+	return err
 }
 
 // runProgram runs the program and takes what it writes.
@@ -174,17 +192,20 @@ func (r *round) openStreams() (p taken, err error) {
 	return p, err
 }
 
-// explain names program and worker where run.sh could not be started.
+// explain names program and worker where it could not be started.
 func (r *round) explain(err error) error {
 	var start *process.StartError
 	if !errors.As(err, &start) {
 		return err
 	}
-	what := "could not start program './%s/run.sh' at worker '%s': %w"
-	if start.Reason == process.ReasonMissing {
-		what = "program './%s/run.sh' does not exist at worker '%s': %w"
+	what, failed := "program './"+r.Spec.Program+"/run.sh'", "could not start %s at worker '%s': %w"
+	if r.command != "" {
+		what = "command '" + r.command + "'"
 	}
-	return fmt.Errorf(what, r.Spec.Program, r.worker.opts.Name, err)
+	if start.Reason == process.ReasonMissing || start.Reason == process.ReasonUnknown {
+		failed = "%s does not exist at worker '%s': %w"
+	}
+	return fmt.Errorf(failed, what, r.worker.opts.Name, err)
 }
 
 func inputText(s *task.Spec) string {
@@ -206,7 +227,7 @@ const controlFile = ".tdf-control"
 func (r *round) program(s taken) shim.Program {
 	w := r.worker
 	return shim.Program{
-		Dir: r.dir, View: r.view, Args: r.words(),
+		Dir: r.dir, File: r.command, View: r.view, Args: r.words(),
 		Env:     process.Environment(w.allow, w.environ, r.variables()),
 		Output:  [2]shim.Taker{s.out, s.err},
 		Grace:   w.opts.KillGrace,

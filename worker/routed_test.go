@@ -48,7 +48,7 @@ func TestTasksGoWhereTheyFit(t *testing.T) {
 	for _, id := range left {
 		checkFields(t, s.Task(t, id), map[string]string{"state": "open", "0:worker": "-"})
 	}
-	if got := s.worker(t); got.Env != "python" || !slices.Equal(got.Labels, []string{"disk=ssd", "zone=eu"}) ||
+	if got := s.worker(t); got.Env != "python" || !slices.Equal(got.Labels, []string{"commands=on", "disk=ssd", "zone=eu"}) ||
 		got.Resources["gpu"] != 2 || !slices.Equal(got.Classes, []string{"render=2.1"}) || got.MaxThreads != task.Unlimited {
 		t.Errorf("registered %+v", got)
 	}

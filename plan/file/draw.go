@@ -32,8 +32,8 @@ func (p *Plan) drawing() *planview.Drawing {
 	for i, s := range steps {
 		number[s.name] = strconv.Itoa(i + 1)
 		label := s.name
-		if program[s.name] != s.name {
-			label += " (" + program[s.name] + ")"
+		if p := program[s.name]; p != "" && p != s.name {
+			label += " (" + p + ")"
 		}
 		switch {
 		case s.forLines():

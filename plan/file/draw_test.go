@@ -19,6 +19,10 @@ func TestDrawing(t *testing.T) {
 			t.Errorf("%s: %v\n%s", form, err, got)
 		}
 	}
+	command := expanded(t, "steps: {one: {source: 'command:seq', input: 3}}", nil)
+	if got, err := command.Draw("text"); err != nil || got != "1 one\n" {
+		t.Errorf("a step without a program: %v\n%s", err, got)
+	}
 	if _, err := p.Draw("svg"); err == nil || !strings.Contains(err.Error(), "text, dot or mermaid") {
 		t.Errorf("svg: %v", err)
 	}

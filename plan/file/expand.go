@@ -127,7 +127,7 @@ func (t *planTask) object() map[string]any {
 	}
 	for i := range t.fields {
 		f := &t.fields[i]
-		if object[f.name] = f.json(); f.name == "source" {
+		if object[f.name] = f.json(); f.name == sourceField {
 			object[f.name] = clean.Source(f.value.text)
 		}
 	}

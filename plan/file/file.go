@@ -82,6 +82,7 @@ const (
 // Names of fields of a task that this package knows.
 const (
 	programField = "program"
+	sourceField  = "source"
 	inputField   = "input"
 	argvField    = "argv"
 	keyField     = "key"

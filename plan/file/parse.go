@@ -203,9 +203,11 @@ func (r *reader) step(item pair) {
 
 // whole checks fields against one another.
 func (r *reader) whole(s *step, where string) {
-	inDefaults := slices.ContainsFunc(r.file.defaults, func(f taskField) bool { return f.name == programField })
-	if s.field(programField) == nil && !inDefaults {
-		r.add(s.line, where, "field %q is missing; write which program the step runs", programField)
+	runs := slices.ContainsFunc(slices.Concat(r.file.defaults, s.fields), func(f taskField) bool {
+		return f.name == programField || f.name == sourceField && strings.HasPrefix(f.value.text, task.CommandPrefix)
+	})
+	if !runs {
+		r.add(s.line, where, "field %q is missing; write which program the step runs, or source: command:NAME", programField)
 	}
 	if argv := s.field(argvField); argv != nil {
 		if s.field(inputField) != nil {

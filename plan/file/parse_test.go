@@ -26,7 +26,7 @@ var refusals = map[string]string{
 	stepA + "}}\n---\nsteps: {}":   "p.yaml:3: a second document begins here; write one plan in a file",
 	stepA + "}}\non_failure: holt": `p.yaml:2: on_failure: "holt" is unknown; did you mean "hold"?`,
 	stepA + "}}\nname: [x]":        "p.yaml:2: name: is a list; write one text",
-	"steps:\n  a: {program: p}\n  b:\n    source: s": `p.yaml:3: steps.b: field "program" is missing; write which program the step runs`,
+	"steps:\n  a: {program: p}\n  b:\n    source: s": `p.yaml:3: steps.b: field "program" is missing; write which program the step runs, or source: command:NAME`,
 	"steps:\n  a:\n    program: p\n    max_fail: 3":  `p.yaml:4: steps.a: field "max_fail" is unknown; did you mean "max_fails"?`,
 	"steps:\n  a:\n    program: p\n    need: b":      `p.yaml:4: steps.a: field "need" is unknown; did you mean "needs"?`,
 	"steps:\n  a:\n    program:\n":                   "p.yaml:3: steps.a.program: has no value; write one, or leave the line out",

@@ -40,6 +40,7 @@ const (
 	nodeField       = "node"
 	queueField      = "queue"
 	programField    = "program"
+	sourceField     = "source"
 	roundField      = "round"
 	holdField       = "hold"
 	pausedField     = "paused"

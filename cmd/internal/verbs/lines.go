@@ -22,15 +22,15 @@ const longestLine = 16 << 20
 
 // eachOf makes a task of each line of a file. Flags stand for what a line leaves out.
 func eachOf(s *session, file string, given task.Spec, read func(*task.Spec, string) error) ([]line, error) {
-	if len(s.args) > 0 {
-		return nil, cli.Usagef("words (%q) and a file of tasks cannot be given together", strings.Join(s.args, " "))
+	flag := "each-line"
+	if s.cmd.Flags().Changed("from-json") {
+		flag = "from-json"
+		if len(s.args) > 0 {
+			return nil, cli.Usagef("words (%q) and --from-json cannot be given together; each object has its own", strings.Join(s.args, " "))
+		}
 	}
 	in, name, err := s.open(file)
 	if err != nil {
-		flag := "each-line"
-		if s.cmd.Flags().Changed("from-json") {
-			flag = "from-json"
-		}
 		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--%s: %w; write the path of a file, or - for stdin", flag, err))
 	}
 	defer in.Close()

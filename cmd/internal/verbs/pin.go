@@ -49,6 +49,9 @@ func (s *session) pin() (func(ctx context.Context, source string) (string, error
 
 // pinIfPossible leaves a source as it is that cannot be read from here, and says so.
 func (s *session) pinIfPossible(ctx context.Context, source string) (string, error) {
+	if strings.HasPrefix(source, task.CommandPrefix) {
+		return source, nil
+	}
 	pinned, err := s.pinned(ctx, source)
 	if err == nil || ctx.Err() != nil {
 		return pinned, err
@@ -68,6 +71,9 @@ func (s *session) pinned(ctx context.Context, source string) (pinned string, err
 	src, err := task.ParseSource(source)
 	if err != nil || src.SHA256 != "" {
 		return source, err
+	}
+	if src.Kind == task.SourceCommand {
+		return "", errors.New("a command has no versions: each worker runs what it has; write --pin auto or off")
 	}
 	if src.Kind == task.SourceLocal && !filepath.IsAbs(src.Path) {
 		return "", errRelative

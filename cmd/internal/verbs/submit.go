@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,31 +30,38 @@ type submission struct {
 	array              string
 	requestKey         string
 	quiet              bool
+	command            bool // each task runs one, in the place of a program
 }
 
 func (a *app) submit() *cobra.Command {
 	sub := &submission{}
 	cmd := withPin(withJSON(withDryRun(&cobra.Command{
-		Use:   "submit --program NAME [flags] [-- WORDS...]",
+		Use:   "submit [--program NAME] [flags] [-- WORDS...]",
 		Short: "Open tasks",
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
-			"WORDS are the arguments of run.sh. They are not interpreted, except that with --array each {} in\n" +
-			"them becomes the number; without {}, the number is the last word. Missing values come from the\n" +
-			"defaults of the queue, then from [task_defaults]. A task is archived as soon as it has ended, and\n" +
-			"goes to no handler, unless --archive manager or its queue says otherwise.\n\n" +
+			"WORDS are a command and its arguments. The worker finds it in its PATH, or at an absolute path.\n" +
+			"With --program they are the arguments of its run.sh, and --source says where to get that. Nothing\n" +
+			"in WORDS is interpreted, except that each {} becomes the line or the number; without {}, that is\n" +
+			"the last word. Without WORDS, each line of --each-line is run by sh -c, or with --program split at\n" +
+			"blanks.\n\n" +
+			"A command fails by its exit status, a program also if it writes to stderr (--fail-on). Missing\n" +
+			"values come from the defaults of the queue, then from [task_defaults]. A task is archived as soon\n" +
+			"as it has ended, and goes to no handler, unless --archive manager or its queue says otherwise.\n\n" +
 			"Times are seconds since 1970, RFC 3339, or +10m from now; durations are seconds, or text such as\n" +
 			"1h30m. inf is a time without end, unlimited a number without limit, and none an empty list. With\n" +
 			"--key a second submission opens nothing and prints the id of the first.",
-		Example: "  tdf-manager submit --program sum --source rsync:run.sh -- 1 2 3\n" +
-			"  seq 100 | tdf-manager submit --program sum --source rsync:run.sh --each-line -\n" +
-			"  tdf-manager submit --program sum --source rsync:run.sh --array 1-100 -- part-{}.txt\n" +
+		Example: "  tdf-manager submit -- simulate --seed 7\n" +
+			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
+			"  tdf-manager submit --each-line commands.txt\n" +
+			"  ls /data/*.wav | tdf-manager submit --each-line - -- flac {}\n" +
+			"  tdf-manager submit --program sum --source https://host/sum.tar.gz -- 1 2 3\n" +
 			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
 			`  echo '{"program":"sum","source":"rsync:run.sh"}' | tdf-manager submit --from-json -`,
 		RunE: a.withManager(sub.do),
 	})))
 	sub.taskFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin); it is the input")
+	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin)")
 	flags.StringVar(&sub.fromJSON, "from-json", "", "open a task for each line of a file (- is stdin), a JSON object")
 	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
 	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission; repeating it opens nothing twice")
@@ -162,14 +170,36 @@ func (sub *submission) checkFlags(s *session) error {
 	if sub.hold == heldAnyway && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
 		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
 	}
-	if *sub.texts[programField] == "" && !flags.Changed("from-json") {
-		return cli.Usagef("--program is missing; write the name of the program")
+	if err := sub.checkWhat(s); err != nil {
+		return err
 	}
 	several := flags.Changed("each-line") || flags.Changed("from-json")
 	if key := *sub.texts[keyField]; several && key != "" {
 		return cli.Usagef("--key %q would be the key of every task; give each its own as field key of --from-json, "+
 			"or name the submission by --request-key", key)
 	}
+	return nil
+}
+
+// checkWhat refuses a submission that does not say what is to be run.
+func (sub *submission) checkWhat(s *session) error {
+	flags := s.cmd.Flags()
+	if *sub.texts[programField] != "" || flags.Changed("from-json") {
+		return nil
+	}
+	words := len(s.args) > 0
+	switch {
+	case *sub.texts[sourceField] != "":
+		return cli.Usagef("--program is missing; write the name of the program, or leave out --source for a command")
+	case words && s.cmd.ArgsLenAtDash() != 0:
+		return cli.Usagef("--program is missing; write the name of the program, or, for a command, %s", s.command("submit -- %s", s.args[0]))
+	case !words && !flags.Changed("each-line"):
+		return cli.Usagef("--program is missing; write the name of the program, or a command behind --")
+	case words && strings.Contains(s.args[0], "/") && !filepath.IsAbs(s.args[0]):
+		return cli.Usagef("%s: a relative path means another file at each worker; write an absolute path, "+
+			"or give --program NAME and --source ADDRESS", cli.Safe(s.args[0]))
+	}
+	sub.command = true
 	return nil
 }
 
@@ -183,17 +213,19 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 	if err != nil {
 		return nil, err
 	}
-	lines := []line{{spec: withWords(given, s.args)}}
+	var lines []line
 	switch flags := s.cmd.Flags(); {
 	case flags.Changed("each-line"):
 		lines, err = eachOf(s, sub.eachLine, given, func(spec *task.Spec, text string) error {
-			spec.Input = text
+			*spec = sub.ofLine(s, given, text)
 			return nil
 		})
 	case flags.Changed("from-json"):
 		lines, err = eachOf(s, sub.fromJSON, given, func(spec *task.Spec, text string) error { return readObject(spec, text, now) })
 	case flags.Changed("array"):
 		lines, err = sub.fromArray(s, given)
+	default:
+		lines = []line{{spec: sub.withWords(given, s.args)}}
 	}
 	if err != nil {
 		return nil, err
@@ -212,9 +244,24 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 	return specs, nil
 }
 
-// withWords makes words the input, or the argument list where an input could not
-// say the same.
-func withWords(spec task.Spec, words []string) task.Spec {
+// ofLine is the task of a line.
+func (sub *submission) ofLine(s *session, given task.Spec, text string) task.Spec {
+	switch {
+	case len(s.args) > 0:
+		return sub.withWords(given, filled(s.args, text))
+	case sub.command:
+		return sub.withWords(given, []string{"sh", "-c", text})
+	}
+	given.Input = text
+	return given
+}
+
+// withWords makes words the command and its arguments, or those of the program: the input, or the
+// argument list where an input could not say the same.
+func (sub *submission) withWords(spec task.Spec, words []string) task.Spec {
+	if sub.command {
+		spec.Source, words = task.CommandPrefix+words[0], words[1:]
+	}
 	spec.Input = strings.Join(words, " ")
 	if !slices.Equal(strings.Fields(spec.Input), words) && len(words) > 0 {
 		spec.Input, spec.Argv = "", words
@@ -222,8 +269,20 @@ func withWords(spec task.Spec, words []string) task.Spec {
 	return spec
 }
 
-// placeholder stands for the number of a task of an array.
+// placeholder stands for the number or the line of a task.
 const placeholder = "{}"
+
+// filled are words with a text in the place of each placeholder, or else at their end.
+func filled(words []string, text string) []string {
+	if !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, placeholder) }) {
+		return append(slices.Clip(words), text)
+	}
+	own := make([]string, len(words))
+	for i, word := range words {
+		own[i] = strings.ReplaceAll(word, placeholder, text)
+	}
+	return own
+}
 
 // mostArray bounds what a slip such as 1-999999999999 can open.
 const mostArray = 1_000_000
@@ -237,18 +296,10 @@ func (sub *submission) fromArray(s *session, given task.Spec) ([]line, error) {
 	if given.Key != "" && !strings.Contains(given.Key, placeholder) {
 		return nil, cli.Usagef("--key %q would be the key of every task; write %s in it for the number", given.Key, placeholder)
 	}
-	words := s.args
-	if !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, placeholder) }) {
-		words = slices.Concat(words, []string{placeholder})
-	}
 	lines := make([]line, len(numbers))
 	for i, n := range numbers {
 		number := strconv.Itoa(n)
-		own := make([]string, len(words))
-		for j, word := range words {
-			own[j] = strings.ReplaceAll(word, placeholder, number)
-		}
-		lines[i] = line{spec: withWords(given, own)}
+		lines[i] = line{spec: sub.withWords(given, filled(s.args, number))}
 		lines[i].spec.Key = strings.ReplaceAll(given.Key, placeholder, number)
 	}
 	return lines, nil
@@ -410,7 +461,8 @@ func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec
 }
 
 func specText(spec *task.Spec) string {
-	return cli.Safe(spec.Program) + " " + cli.Safe(task.InputText(spec.Input, spec.Argv))
+	program := cmp.Or(spec.Program, strings.TrimPrefix(spec.Source, task.CommandPrefix))
+	return cli.Safe(program) + " " + cli.Safe(task.InputText(spec.Input, spec.Argv))
 }
 
 // printDry says what would be opened; there are no ids yet.

@@ -136,7 +136,6 @@ func TestSubmitRefuses(t *testing.T) {
 		{"negative fails", "", "--program p --max-fails=-1", []string{"max_fails", "-1"}},
 		{"broken fails", "", "--program p --max-fails 1.5", []string{"max_fails", "1.5"}},
 		{"bad fail-on", "", "--program p --fail-on always", []string{"fail_on", "always"}},
-		{"words and lines", "x", "--program p --each-line - -- a", []string{"words", "together"}},
 		{"two files", "x", "--each-line - --from-json -", []string{"each-line", "from-json"}},
 		{"quiet JSON", "", "--program p -q --json", []string{"quiet", "json"}},
 		{"no such file", "", "--program p --each-line /nonexistent", []string{"/nonexistent"}},

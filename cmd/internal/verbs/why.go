@@ -97,6 +97,7 @@ var remedies = map[string]string{
 	"worker.free_slots":    "wait for a slot, or give it more slots",
 	"worker.handlers":      "give worker NAME a handler of the name VALUE, or start a worker that runs programs",
 	"worker.handlers_only": "start a worker that runs programs, or let worker NAME run them too; submit tasks of a handler with --class",
+	"worker.commands":      "set [worker] commands = VALUE for worker NAME, and start it again",
 	"worker.env":           "set [worker] env = VALUE for worker NAME, and start it again",
 }
 

@@ -177,6 +177,7 @@ type Worker struct {
 
 	ProgramDir, TempDir, SpoolDir string
 	Workdir                       string // task.WorkdirPrivate or task.WorkdirShared
+	Commands                      string // CommandsOn or CommandsOff
 	DiskReserve                   int64
 
 	Environment        []string
@@ -212,6 +213,12 @@ const (
 const (
 	SettleByWorker = "worker"
 	SettleByServer = "server"
+)
+
+// The values of [worker] commands.
+const (
+	CommandsOn  = "on"
+	CommandsOff = "off"
 )
 
 // Manager holds the section [manager].

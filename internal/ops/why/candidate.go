@@ -201,6 +201,10 @@ func (c *candidate) adapt(r task.Reason) (int, Remedy) {
 		w.Env = r.Wanted
 		return costLacks, c.onWorker("env", r.Wanted)
 	case task.KindLabel:
+		if r.Wanted == task.CommandsLabel {
+			w.Labels = append(slices.Clone(w.Labels), r.Wanted)
+			return costLacks, c.onWorker(AttrCommands, "on")
+		}
 		w.Labels = append(slices.Clone(w.Labels), r.Wanted)
 		return costLacks, c.onWorker("labels", r.Wanted)
 	default: // a resource, of which the node is to have as much
@@ -232,12 +236,15 @@ func (c *candidate) lackText(r task.Reason) string {
 	return r.String() + " (" + who + ")"
 }
 
+// runsCommands is what a worker offers whatever its configuration says, unless that forbids it.
+var runsCommands = []string{task.CommandsLabel}
+
 // hypothetical is a worker that could be started on a node, or on a new one: it
 // offers all that is demanded, and no more.
 func (s *Situation) hypothetical(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
 	bare := &candidate{s: s, queue: q, worker: task.Worker{
-		Registration: task.Registration{Node: node, MaxThreads: task.Unlimited, Slots: 1}, State: task.WorkerReady,
+		Registration: task.Registration{Node: node, MaxThreads: task.Unlimited, Slots: 1, Labels: runsCommands}, State: task.WorkerReady,
 	}}
 	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer()) {
 		bare.adapt(r)
@@ -247,6 +254,7 @@ func (s *Situation) hypothetical(node string) *candidate {
 		kind, text = KindNoWorker, "no worker is alive"
 	}
 	offer := bare.worker.Offer()
+	offer.Labels = offer.Labels[len(runsCommands):]
 	start := bare.onWorker(AttrStart, offerText(&offer))
 	c := s.examine(&bare.worker)
 	c.cost += costStart

@@ -262,6 +262,7 @@ const (
 	AttrState     = "state"         // of a worker: ready
 	AttrHandlers  = "handlers"      // of a worker: the name of one more Go function
 	AttrOnly      = "handlers_only" // of a worker: false if it runs programs too
+	AttrCommands  = "commands"      // of a worker: on if it runs commands too
 	AttrReason    = "reason"        // of a worker: "" once it claims again
 	AttrFreeSlots = "free_slots"    // of a worker: how many more slots have to be free
 	AttrStart     = "start"         // of a worker: a new one with this offer; without a node, on any that the queue does not avoid

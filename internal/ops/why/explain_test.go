@@ -142,6 +142,13 @@ func TestWaiting(t *testing.T) {
 			worker(func(w *task.Worker) { w.Name = "w0" }),
 			worker(func(w *task.Worker) { w.Labels = []string{"gpu=v100", "zone=eu"} })), "label! needs label gpu=a100, the worker offers gpu=v100 (no live worker does; worker w1 on n1 comes nearest) => " +
 			"worker w1 labels=gpu=a100"},
+		"no commands": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Labels = task.CommandsLabel }),
+			worker(func(w *task.Worker) { w.Labels = []string{"commands=off"} })), "label! needs label commands=on, the worker offers commands=off (worker w1 on n1) => " +
+			"worker w1 commands=on"},
+		"no worker for a command": {openTask(func(s *why.Situation) { s.Task.Bucket.Labels = task.CommandsLabel }),
+			"no_worker! no worker is alive; start one with any configuration => worker start="},
+		"no worker for a command with a label": {openTask(func(s *why.Situation) { s.Task.Bucket.Labels = task.CommandsLabel + ",zone=eu" }),
+			"no_worker! no worker is alive; start one with labels = zone=eu => worker start="},
 		"no resource, by another client": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Resources = "gpu=many" }), worker()),
 			"resource! needs resource gpu=many"},
 	} {

@@ -33,22 +33,26 @@ import (
 )
 
 const (
-	programFile = "run.sh"
+	// programFile is executed where nothing else is asked for.
+	programFile = "./run.sh"
 	shell       = "/bin/sh"
 	// busyPauses bounds the wait for another process' fork to let go of a
 	// freshly written run.sh: 1, 2, 4 ... 64 ms.
 	busyPauses = 7
 )
 
-// Command is what one round executes: ./run.sh in Dir.
+// Command is what one round executes: ./run.sh in Dir, or File.
 type Command struct {
-	// Dir is the program directory: it holds run.sh and is its working directory.
+	// Dir is the working directory: of a program, it holds run.sh.
 	Dir string
-	// Args are the words after ./run.sh; see SplitInput.
+	// File is executed in the place of ./run.sh: an absolute path, or a name that is looked
+	// up in the PATH of Env, where only absolute directories count. Empty for run.sh.
+	File string
+	// Args are the words after it; see SplitInput.
 	Args []string
 	// Env is the complete environment as NAME=value; nothing is added. See Environment.
 	Env []string
-	// Wrapper are words put before ./run.sh; the first is the path of a program.
+	// Wrapper are words put before it; the first is the path of a program.
 	Wrapper []string
 	// As runs a diagnosis with the rights of the user the program is run as; nil
 	// where that is the user of this process.
@@ -63,16 +67,20 @@ type Execute func(argv []string) (pid int, err error)
 // while when run.sh is open for writing, and takes a text without #! for a shell
 // script, as every shell does. The error is a *StartError.
 func (c *Command) Start(execute Execute) (int, error) {
-	argv, err := c.argv()
+	file, err := c.find()
+	if err != nil {
+		return 0, err
+	}
+	argv, err := c.argv(file)
 	if err != nil {
 		return 0, err
 	}
 	pid, err := retryWhileBusy(execute, argv)
-	if errors.Is(err, syscall.ENOEXEC) && len(c.Wrapper) == 0 && isText(c.Dir) {
+	if errors.Is(err, syscall.ENOEXEC) && len(c.Wrapper) == 0 && isText(c.path(file)) {
 		pid, err = retryWhileBusy(execute, slices.Insert(argv, 0, shell))
 	}
 	if err != nil {
-		return 0, c.explain(err)
+		return 0, c.explain(file, err)
 	}
 	return pid, nil
 }
@@ -96,12 +104,54 @@ func (c *Command) Check() error {
 	return nil
 }
 
-// argv are the words to execute. A wrapper would report a broken run.sh in its
-// own way, as an exit code, so run.sh is looked at before.
-func (c *Command) argv() ([]string, error) {
+// find returns the file to execute.
+func (c *Command) find() (string, error) {
+	switch {
+	case c.File == "":
+		return programFile, nil
+	case strings.Contains(c.File, "/"):
+		return c.File, nil
+	}
+	path, found := c.searched(), ""
+	c.as(func() {
+		for dir := range strings.SplitSeq(path, ":") {
+			file := filepath.Join(dir, c.File)
+			if info, err := os.Stat(file); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && executable(file) {
+				found = file
+				return
+			}
+		}
+	})
+	if found == "" {
+		return "", c.failed(ReasonUnknown, errors.New("not found in PATH"))
+	}
+	return found, nil
+}
+
+// searched is the PATH of the command, or what the C library searches where there is none.
+func (c *Command) searched() string {
+	for _, entry := range slices.Backward(c.Env) {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			return path
+		}
+	}
+	return "/bin:/usr/bin"
+}
+
+// path is where a file is, seen from anywhere.
+func (c *Command) path(file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(c.Dir, file)
+}
+
+// argv are the words to execute. A wrapper would report a broken file in its
+// own way, as an exit code, so that is looked at before.
+func (c *Command) argv(file string) ([]string, error) {
 	words := append(make([]string, 0, len(c.Wrapper)+len(c.Args)+2), c.Wrapper...)
 	if len(c.Wrapper) > 0 {
-		script, failure := c.examine()
+		script, failure := c.examine(file)
 		if failure != nil {
 			return nil, failure
 		}
@@ -109,30 +159,31 @@ func (c *Command) argv() ([]string, error) {
 			words = append(words, shell)
 		}
 	}
-	words = append(words, "./"+programFile)
+	words = append(words, file)
 	return append(words, c.Args...), nil
 }
 
-// examine looks at run.sh as the program's user; script says that it has no #!
+// examine looks at the file as the program's user; script says that it has no #!
 // line but is a text.
-func (c *Command) examine() (script bool, failure error) {
+func (c *Command) examine(file string) (script bool, failure error) {
+	path := c.path(file)
 	c.as(func() {
-		if reason, err := examine(c.Dir); err != nil {
+		if reason, err := examine(c.Dir, path); err != nil {
 			failure = c.failed(reason, err)
 			return
 		}
-		script = isScript(c.Dir)
+		script = isScript(path)
 	})
 	return script, failure
 }
 
-func (c *Command) explain(err error) error {
+func (c *Command) explain(file string, err error) error {
 	if given := (*StartError)(nil); errors.As(err, &given) {
 		return c.failed(given.Reason, given.Err)
 	}
 	var failure error
 	c.as(func() {
-		reason, err := diagnose(c.Dir, err, len(c.Wrapper) > 0)
+		reason, err := diagnose(c.Dir, c.path(file), err, len(c.Wrapper) > 0)
 		if reason == ReasonWrapper {
 			err = fmt.Errorf("%q: %w", c.Wrapper[0], err)
 		}
@@ -150,7 +201,7 @@ func (c *Command) as(f func()) {
 }
 
 func (c *Command) failed(reason Reason, err error) *StartError {
-	return &StartError{Path: filepath.Join(c.Dir, programFile), Reason: reason, Err: err}
+	return NewStartError(c.Dir, c.File, reason, err)
 }
 
 // retryWhileBusy executes argv, again while the file is open for writing: a process

@@ -123,3 +123,39 @@ func TestWrapperIsGivenTheShell(t *testing.T) {
 		}
 	}
 }
+
+// A name is looked up in the PATH of the program, not of this process, and never in the working directory.
+func TestCommandIsFound(t *testing.T) {
+	t.Parallel()
+	dir, bin, other := t.TempDir(), t.TempDir(), t.TempDir()
+	write(t, filepath.Join(bin, "sim"), "#!/bin/sh\necho \"sim $# $1\"\n", 0o755)
+	write(t, filepath.Join(dir, "sim"), "#!/bin/sh\necho wrong\n", 0o755)
+	write(t, filepath.Join(other, "sim"), "#!/bin/sh\necho not executable\n", 0o644)
+	write(t, filepath.Join(bin, "plain"), "echo \"plain $1\"\n", 0o755)
+	env := []string{"PATH=:.:" + other + ":" + bin}
+	for _, wrapper := range [][]string{nil, {"/usr/bin/env"}} {
+		for file, want := range map[string]string{
+			"sim": "sim 1 a b\n", filepath.Join(bin, "sim"): "sim 1 a b\n", "plain": "plain a b\n",
+		} {
+			if got := run(t, Command{Dir: dir, File: file, Args: []string{"a b"}, Env: env, Wrapper: wrapper}); got != want {
+				t.Errorf("%s, wrapper %q: got %q, want %q", file, wrapper, got, want)
+			}
+		}
+		for file, c := range map[string]struct {
+			reason Reason
+			says   string
+		}{
+			"nothing": {ReasonUnknown, "not found in PATH"}, "/no/such/command": {ReasonUnknown, "no such file"}, bin: {ReasonUnknown, "drwx"},
+			filepath.Join(other, "sim"): {ReasonNotExecutable, "chmod +x"},
+		} {
+			c1 := Command{Dir: dir, File: file, Env: env, Wrapper: wrapper}
+			err := startFails(t, c1, c1.forkExec(nil))
+			if e := expectReason(t, err, c.reason); e.Path != file || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s, wrapper %q: %v lacks %q", file, wrapper, err, c.says)
+			}
+		}
+	}
+	if got := run(t, Command{Dir: dir, File: "true"}); got != "" {
+		t.Errorf("without PATH: %q", got)
+	}
+}

@@ -149,7 +149,7 @@ type order struct {
 // encode joins words by NUL, which none of them holds: arguments are bytes and need not be
 // text, so JSON would spoil them.
 func (o *order) encode() []byte {
-	words := slices.Concat([]string{o.Dir, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(len(o.Args))}, o.Args, o.Env)
+	words := slices.Concat([]string{o.Dir, o.File, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(len(o.Args))}, o.Args, o.Env)
 	return []byte(strings.Join(words, "\x00"))
 }
 
@@ -157,7 +157,7 @@ var errGarbled = errors.New("a message is garbled")
 
 func decodeOrder(data []byte) (o order, err error) {
 	words := strings.Split(string(data), "\x00")
-	const head = 5
+	const head = 6
 	if len(words) < head {
 		return o, errGarbled
 	}
@@ -165,8 +165,8 @@ func decodeOrder(data []byte) (o order, err error) {
 	if err != nil || n < 0 || n > len(words)-head {
 		return o, errGarbled
 	}
-	o.Dir, o.Args, o.Env = words[0], words[head:head+n], words[head+n:]
-	o.view = View{Lower: words[1], Work: words[2], Store: words[3]}
+	o.Dir, o.File, o.Args, o.Env = words[0], words[1], words[head:head+n], words[head+n:]
+	o.view = View{Lower: words[2], Work: words[3], Store: words[4]}
 	return o, nil
 }
 

@@ -140,7 +140,7 @@ func (w way) attributes() *syscall.SysProcAttr {
 
 // request checks a program and makes it ready to send.
 func (s *Slot) request(p *Program) (*order, error) {
-	command := &order{process.Command{Dir: p.Dir, Args: p.Args, Env: p.Env}, p.View}
+	command := &order{process.Command{Dir: p.Dir, File: p.File, Args: p.Args, Env: p.Env}, p.View}
 	if err := command.Check(); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *Slot) request(p *Program) (*order, error) {
 		}
 		abs, err := filepath.Abs(*path)
 		if err != nil {
-			return nil, &process.StartError{Path: filepath.Join(p.Dir, "run.sh"), Reason: process.ReasonDirectory, Err: err}
+			return nil, process.NewStartError(p.Dir, p.File, process.ReasonDirectory, err)
 		}
 		*path = abs
 	}

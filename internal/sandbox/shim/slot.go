@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -79,7 +78,7 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 	result, err := end.Result, end.lost
 	s.memoryAfter(before, &result)
 	if end.Fault != nil {
-		err = end.Fault.startError(p.Dir)
+		err = end.Fault.startError(&p)
 	}
 	if end.Unkillable {
 		err = s.lose(ErrUnkillable)
@@ -109,7 +108,7 @@ func (s *Slot) refused(p *Program, err error) error {
 	case errors.Is(err, ErrShimLost), errors.Is(err, ErrUnkillable):
 		return err
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.ETOOMANYREFS):
-		return &process.StartError{Path: filepath.Join(p.Dir, "run.sh"), Reason: process.ReasonResources, Err: err}
+		return process.NewStartError(p.Dir, p.File, process.ReasonResources, err)
 	}
 	return s.settle(err)
 }
@@ -154,12 +153,14 @@ func (s *Slot) PID() int { return s.child.pid }
 
 // Program is one round's program.
 type Program struct {
-	// Dir is the program directory, which holds run.sh and is its working
-	// directory; relative to the working directory of this process.
+	// Dir is the working directory, relative to that of this process; of a program, it
+	// holds run.sh.
 	Dir string
+	// File is executed in the place of ./run.sh; see process.Command.
+	File string
 	// View is what the round sees in its place.
 	View View
-	// Args are the words after ./run.sh.
+	// Args are the words after ./run.sh or File.
 	Args []string
 	// Env is the complete environment as NAME=value, to which TDF_SHIM is added,
 	// and HOME, USER and LOGNAME are those of Options.RunAs if that is set.
@@ -340,10 +341,8 @@ func (s *Slot) lose(why error) error {
 	return s.lost
 }
 
-func (f *fault) startError(dir string) error {
-	return &process.StartError{
-		Path: filepath.Join(dir, "run.sh"), Reason: f.Reason, Err: f,
-	}
+func (f *fault) startError(p *Program) error {
+	return process.NewStartError(p.Dir, p.File, f.Reason, f)
 }
 
 // memory is what the counters of the slot's cgroup said before a round.

@@ -186,3 +186,31 @@ func TestBusyProgramIsTriedAgain(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
+
+// A command arrives whole by every path, and is looked up with the rights of its user.
+func TestCommandIsRun(t *testing.T) {
+	t.Parallel()
+	closed := t.TempDir()
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	hosttest.WriteProgram(t, filepath.Join(closed, "printf"), "#!/bin/sh\necho wrong\n", 0o755)
+	for name, o := range paths() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := []string{path}
+			if o.RunAs != "" {
+				env = []string{"PATH=" + closed + ":" + strings.TrimPrefix(path, "PATH=")}
+			}
+			s := open(t, o)
+			dir := publicDir(t)
+			if _, text := run(t, s, Program{Dir: dir, File: "printf", Args: []string{"%s|", "a b", "", "\xff"}, Env: env}); text != "a b||\xff|" {
+				t.Errorf("got %q", text)
+			}
+			_, err := s.Run(context.Background(), Program{Dir: dir, File: "no-such-command", Env: env})
+			if e := expectReason(t, name, err, process.ReasonUnknown); e.Path != "no-such-command" || !strings.Contains(err.Error(), "install it") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

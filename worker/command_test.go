@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// command is a task with one, as its opener defines it.
+func command(t *testing.T, name string, words ...string) func(*task.Definition) {
+	t.Helper()
+	made, err := task.Define(&task.Spec{Source: task.CommandPrefix + name, Argv: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(d *task.Definition) { *d = made }
+}
+
+// A command runs as a program does, in an empty directory of its own, and needs nothing but Redis.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	bin := t.TempDir()
+	hosttest.WriteProgram(t, filepath.Join(bin, "chatty"), "#!/bin/sh\necho note >&2\nexit $1\n", 0o755)
+	echo, err := exec.LookPath("echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.start(t, setting(t, "workdir=shared"), func(o *options) {
+		o.environ = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		o.Handlers = map[string]Handler{"echo": func(context.Context, *Job) error { return errors.New("this is the handler") }}
+	})
+	const look = `pwd; ls -A | grep -v "^\.tdf-"; echo "$TDF_WORKDIR $TDF_PROGRAM $# $1" | tee file`
+	for _, c := range []struct {
+		open func(*task.Definition)
+		want map[string]string
+	}{
+		{command(t, echo, "a  b", "", "$HOME", "ü"), map[string]string{"0:output": "a  b  $HOME ü\n"}},
+		{command(t, "echo", "x"), map[string]string{"0:output": "x\n", "0:program_sha256": "-"}}, // and not the handler
+		{command(t, "chatty", "0"), map[string]string{"0:stderr": "note\n", "0:error": "", "0:exit_code": "0"}},
+		{command(t, "chatty", "3"), map[string]string{"0:error": "*", "0:exit_code": "3", "0:class": "program"}},
+		{command(t, "no-such-command"), map[string]string{"0:error": "*", "0:class": "host"}},
+		{command(t, "/no/such/command"), map[string]string{"0:error": "*", "0:class": "host"}},
+	} {
+		got := s.await(t, s.open(t, c.open), sm.Executed)
+		checkFields(t, got, c.want)
+		if c.want["0:class"] == "host" {
+			if text := got.Fields["0:error"]; !strings.HasPrefix(text, "command '") || !strings.Contains(text, "does not exist at worker 'w'") {
+				t.Errorf("the error is %q", text)
+			}
+		}
+	}
+	for range 2 { // the second finds nothing of the first
+		got := s.await(t, s.open(t, command(t, "sh", "-c", look, "sh", "a b")), sm.Executed)
+		lines := strings.Split(got.Fields["0:output"], "\n")
+		if len(lines) != 3 || !strings.HasPrefix(lines[0], r.opts.TempDir) || lines[1] != lines[0]+" sh 1 a b" {
+			t.Errorf("it ran in %q", lines)
+		}
+	}
+}
+
+// A worker with commands = off leaves commands to others, and hands back what a foreign client gives it.
+func TestCommandsOff(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	left := s.open(t, command(t, "echo", "x"))
+	foreign := s.open(t, command(t, "echo", "y"), func(d *task.Definition) { storetest.Set(d, "labels", "") })
+	r := s.start(t, setting(t, "commands=off"))
+	wait.Eventually(t, patience, func() bool { return s.Task(t, foreign).Fields["releases"] != "" }, "it was not handed back")
+	r.log.await(t, "runs no commands")
+	s.await(t, s.open(t, s.script(t, "p", "true")), sm.Executed)
+	checkFields(t, s.Task(t, left), map[string]string{"state": "open", "0:worker": "-"})
+	if got := s.worker(t).Labels; len(got) != 1 || got[0] != "commands=off" {
+		t.Errorf("offers %q", got)
+	}
+	r.stop(t)
+	s.start(t)
+	s.await(t, left, sm.Executed)
+	s.await(t, foreign, sm.Executed)
+}
+
+// What the worker says of its commands is not the user's to say.
+func TestCommandsLabel(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := s.options(t, s.Store)
+	o.Labels = []string{task.CommandsLabel}
+	if _, err := assemble(o); err == nil || !strings.Contains(err.Error(), "set commands") {
+		t.Errorf("got %v", err)
+	}
+}
