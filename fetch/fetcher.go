@@ -50,6 +50,7 @@ type Fetcher struct {
 
 	mu       sync.Mutex
 	complete map[string]os.FileInfo   // versions that were looked into, by directory
+	sizes    map[string]int64         // of versions, by directory
 	seen     map[string]sighting      // by program and source
 	fetching map[string]chan struct{} // by program: closed at the end
 }
@@ -85,7 +86,7 @@ func New(o Options) (*Fetcher, error) {
 	}
 	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
 		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64),
-		complete: map[string]os.FileInfo{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
+		complete: map[string]os.FileInfo{}, sizes: map[string]int64{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err
@@ -282,6 +283,7 @@ func (f *Fetcher) fetch(ctx context.Context, program string, src task.Source, kn
 			return "", err
 		}
 		note(fmt.Sprintf("fetched program '%s'", program))
+		f.trim(program, m.SHA256)
 	}
 	if src.SHA256 == "" {
 		f.record(program, now)

@@ -26,6 +26,11 @@ type Options struct {
 	// MaxEntries limits the number of archive entries. Default 100000.
 	MaxEntries int
 
+	// CacheBytes is the room for versions in Dir, as the file system counts it: when a new one
+	// has been installed, those go that were used longest ago and that nobody holds (see
+	// [Version.Hold]), until the rest fits. Default 10 GiB; no limit if 0 or negative.
+	CacheBytes int64
+
 	// Timeout limits one fetch from the first byte to the rename, without the
 	// wait for another worker's fetch. Default 10 minutes.
 	Timeout time.Duration
@@ -77,6 +82,7 @@ func DefaultOptions() Options {
 		MaxBytes:       1 << 30,
 		MaxFileBytes:   512 << 20,
 		MaxEntries:     100_000,
+		CacheBytes:     10 << 30,
 		Timeout:        10 * time.Minute,
 		MaxRedirects:   5,
 		FailureBackoff: 5 * time.Second,
@@ -161,6 +167,7 @@ var settings = map[string]string{
 	"MaxBytes":     "fetch_max_bytes",
 	"MaxFileBytes": "fetch_max_file_bytes",
 	"MaxEntries":   "fetch_max_entries",
+	"CacheBytes":   "program_cache",
 	"MaxRedirects": "fetch_max_redirects",
 	"Timeout":      "fetch_timeout",
 	"NetrcFile":    "netrc_file",

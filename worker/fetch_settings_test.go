@@ -17,6 +17,7 @@ import (
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	sm "github.com/tdf-go/tdf/statemachine"
 )
 
 // gets fetches program p the way a worker with these settings of [worker] does, and
@@ -201,4 +202,38 @@ func TestProgramDir(t *testing.T) {
 	if dir := mustGet(t, tarball(t), "program_dir="+here); filepath.Dir(dir) != filepath.Join(here, "p") {
 		t.Errorf("the program is in %s, want below %s", dir, here)
 	}
+}
+
+// With room for one version, each slot keeps what it runs, others make room, and no round fails for it.
+func TestProgramCache(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	fo := fetch.DefaultOptions()
+	fo.Dir, fo.CacheBytes = s.programs, 1
+	programs, err := fetch.New(fo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = programs.Close() })
+	s.start(t, func(o *options) { o.Programs, o.Slots = programs, 2 })
+	started, release := twoFiles(t)
+	long := s.open(t, s.script(t, "long", waiting), input(started+" "+release))
+	awaitFile(t, started)
+	var others []int64
+	for range 10 {
+		for _, name := range []string{"a", "b", "c"} {
+			others = append(others, s.open(t, s.script(t, name, "cat run.sh # "+name)))
+		}
+	}
+	for _, id := range others {
+		checkFields(t, s.await(t, id, sm.Executed), map[string]string{"0:error": "", "round": "0"})
+	}
+	left, err := filepath.Glob(filepath.Join(s.programs, "*", strings.Repeat("?", 64)))
+	if kept, _ := filepath.Glob(filepath.Join(s.programs, "long", "*")); err != nil || len(left) > 3 || len(kept) != 1 {
+		t.Errorf("while one runs there are %q, %v", left, err)
+	}
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkFields(t, s.await(t, long, sm.Executed), map[string]string{"0:error": ""})
 }

@@ -34,15 +34,15 @@ func TestOfferFromConfig(t *testing.T) {
 func TestFetchOptions(t *testing.T) {
 	t.Parallel()
 	c := config.Worker{
-		ProgramDir: "dir", FetchTimeout: 7 * time.Second,
+		ProgramDir: "dir", ProgramCache: 14, FetchTimeout: 7 * time.Second,
 		FetchMaxBytes: 11, FetchMaxEntries: 12, FetchMaxFileBytes: 13, FetchMaxRedirects: 3, Revalidate: 9 * time.Second,
 		NetrcFile: "netrc", CAFile: "ca", SSHOptions: " -i  key ", RsyncPath: "/bin/rs", RequirePinned: true,
 	}
 	all := complete(Options{Name: "w"}, c)
 	o := all.fetching()
-	got := []any{o.Dir, o.Worker, o.Timeout, o.MaxBytes, o.MaxEntries, o.MaxFileBytes,
+	got := []any{o.Dir, o.Worker, o.Timeout, o.MaxBytes, o.MaxEntries, o.MaxFileBytes, o.CacheBytes,
 		o.MaxRedirects, o.NetrcFile, o.CAFile, o.RsyncPath, o.RequirePinned, o.Revalidate}
-	want := []any{"dir", "w", 7 * time.Second, int64(11), 12, int64(13), 3, "netrc", "ca", "/bin/rs", true, 9 * time.Second}
+	want := []any{"dir", "w", 7 * time.Second, int64(11), 12, int64(13), int64(14), 3, "netrc", "ca", "/bin/rs", true, 9 * time.Second}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("options %v, want %v", got, want)
 	}

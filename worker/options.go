@@ -130,6 +130,9 @@ type Settings struct {
 	// Commands is on or off: whether tasks can run commands of this host (see
 	// task.CommandPrefix), or only programs. Default on.
 	Commands string
+	// ProgramCache is the room for versions of programs in ProgramDir, in bytes; see
+	// fetch.Options.CacheBytes. Default 10 GiB; no limit if negative.
+	ProgramCache int64
 	// DiskReserve is the free space, in bytes, below which nothing is claimed.
 	// Default 64 MiB; none if negative.
 	DiskReserve int64
@@ -224,6 +227,7 @@ func (o *options) fetching() fetch.Options {
 	f := fetch.DefaultOptions()
 	f.Dir, f.Worker = o.ProgramDir, o.Name
 	f.MaxBytes, f.MaxFileBytes, f.MaxEntries = o.FetchMaxBytes, o.FetchMaxFileBytes, o.FetchMaxEntries
+	f.CacheBytes = o.ProgramCache
 	f.MaxRedirects, f.Timeout, f.Revalidate = o.FetchMaxRedirects, o.FetchTimeout, o.Revalidate
 	f.NetrcFile, f.CAFile = o.NetrcFile, o.CAFile
 	f.SSHExtra = strings.Fields(o.SSHOptions)

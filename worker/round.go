@@ -140,7 +140,15 @@ func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 	if o.Programs == nil || o.container == nil {
 		return fetch.Version{}, &notOfferedError{program, o.Name, "has no handler of that name and runs no programs"}
 	}
-	return o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+	for {
+		v, err := o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+		if err != nil || v == r.slot.held.keeps {
+			return v, err
+		}
+		if err = r.slot.held.keep(v); !errors.Is(err, fetch.ErrRemoved) {
+			return v, err
+		}
+	}
 }
 
 // checkCommand refuses what only a foreign client can have asked of this worker: others ask for a

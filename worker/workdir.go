@@ -22,6 +22,8 @@ type held struct {
 	looked bool          // it was found clean, and the slot has not rested since
 	mounts *remove.Table // what was mounted when that was last known to be clean
 	of     fetch.Version
+	keeps  fetch.Version // what it ran last, which is not removed meanwhile
+	free   func()        // gives that up
 	small  *workdir.Tree // what of holds, if that is small
 }
 
@@ -155,6 +157,19 @@ func (h *held) know(v fetch.Version, asOwner func(func() error) error) error {
 		}
 		return err
 	})
+}
+
+// keep keeps a version from being removed, and no other one.
+func (h *held) keep(v fetch.Version) error {
+	free, err := v.Hold()
+	if err != nil {
+		return err
+	}
+	if h.free != nil {
+		h.free()
+	}
+	h.keeps, h.free = v, free
+	return nil
 }
 
 // drop keeps the directory no longer. One that was changed while no round had it is left

@@ -207,6 +207,9 @@ func (w *Worker) live() error {
 		if err := s.held.drop(); err != nil {
 			w.log.Warn("could not remove the private directory of a slot", "error", err, "slot", s.index)
 		}
+		if s.held.free != nil {
+			s.held.free()
+		}
 	}
 	w.removePrivateDir()
 	w.leave()

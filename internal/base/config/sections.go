@@ -178,6 +178,7 @@ type Worker struct {
 	ProgramDir, TempDir, SpoolDir string
 	Workdir                       string // task.WorkdirPrivate or task.WorkdirShared
 	Commands                      string // CommandsOn or CommandsOff
+	ProgramCache                  int64
 	DiskReserve                   int64
 
 	Environment        []string

@@ -243,9 +243,14 @@ var ErrLocked = errors.New("another process has locked it")
 
 // Lock locks a file until [Unlock], or until this process ends. The error is
 // [ErrLocked], or wraps that of a file system that has no locks.
-func Lock(file *os.File) error {
+func Lock(file *os.File) error { return lock(file, unix.LOCK_EX|unix.LOCK_NB) }
+
+// LockShared locks a file for whoever shares it, and waits for one who has it alone.
+func LockShared(file *os.File) error { return lock(file, unix.LOCK_SH) }
+
+func lock(file *os.File, how int) error {
 	for {
-		switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		switch err := unix.Flock(int(file.Fd()), how); {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return ErrLocked
