@@ -55,6 +55,7 @@ func definitions() []definition {
 			size{Tasks: 100_000, Rounds: 20, Workers: 2, Slots: 8}, (*bench).plans},
 		{"memory", "bytes of Redis a task, waiting and archived", size{Tasks: 50_000, Slots: 16}, (*bench).memory},
 		{"scale", "tasks behind few and behind many that wait", size{Tasks: 3000, Rounds: 15, Slots: 16}, (*bench).scale},
+		{"collected", "what tdf-manager results takes, in each form", size{Tasks: collectedTasks, Slots: 16}, (*bench).collected},
 		{"quiet", "a server while nothing is due", size{}, (*bench).quiet},
 		{"fleet", "very many workers on one Redis: speed, fairness, the cost of an idle one",
 			size{Tasks: 20_000, Workers: 1000, Slots: 1}, (*bench).fleet},

@@ -20,11 +20,11 @@ import (
 
 const shippedConf = "../configs/redis.conf"
 
-// build makes tdf-server and tdf-worker and returns the directory they are in.
+// build makes the programs that are measured and returns the directory they are in.
 func build(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../cmd/tdf-server", "../cmd/tdf-worker")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../cmd/tdf-server", "../cmd/tdf-worker", "../cmd/tdf-manager")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

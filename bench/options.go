@@ -105,7 +105,7 @@ func (o *options) shared(flags *flag.FlagSet) {
 	flags.BoolVar(&o.strict, "strict", false, "fail if a target is not reached")
 	flags.DurationVar(&o.limit, "limit", time.Hour, "when to give up")
 	flags.DurationVar(&o.runLimit, "run-limit", 2*time.Minute, "how long one run of one contender may take")
-	flags.StringVar(&o.bin, "bin", "bin", "`directory` of tdf-server and tdf-worker")
+	flags.StringVar(&o.bin, "bin", "bin", "`directory` of tdf-server, tdf-worker and tdf-manager")
 	flags.StringVar(&o.peers, "peers", "bench/peers", "`directory` of the peers' programs")
 	flags.StringVar(&o.cache, "cache", "bin/peers", "`directory` where scripts/setup-bench.sh has put peers")
 	flags.StringVar(&o.conf, "conf", "configs/redis.conf", "the redis.conf of memory, scale, quiet, fleet and flow")

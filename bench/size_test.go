@@ -50,3 +50,13 @@ func TestLongSize(t *testing.T) {
 		`\| 2000 \| -?\d+\.\d\d % \|`,
 	)
 }
+
+// The results that are counted are all that there are, in each form.
+func TestLongCollected(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"collected", "-conf", shippedConf, "-tasks", "70", "-bin", build(t)}, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	matches(t, out.String(), `\| --csv \| \d`, `\| --jsonl \| \d`, `\| --tar \| \d`, `\| --dir \| \d`)
+}

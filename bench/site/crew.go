@@ -79,6 +79,9 @@ func (s *Site) Close() error {
 // Key is a key of the namespace.
 func (s *Site) Key(name string) string { return namespace + ":" + name }
 
+// Namespace is where the tasks are.
+func (*Site) Namespace() string { return namespace }
+
 // Card is the size of a sorted set of the namespace.
 func (s *Site) Card(ctx context.Context, name string) (int64, error) {
 	return s.Redis.DB.ZCard(ctx, s.Key(name)).Result()

@@ -49,6 +49,9 @@ func (a *app) withArchive(
 
 // archiveError is what an archive answers; a directory that cannot be read is the user's to name.
 func archiveError(err error) error {
+	if _, coded := errors.AsType[cli.Coded](err); coded {
+		return err // not about the archive
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
 	}
@@ -134,7 +137,7 @@ func (l *listing) cold(ctx context.Context, s *session, a *cold.Archive) error {
 	if l.limit > 0 && sel.IDs == nil {
 		sel.Newest, sel.Limit = true, l.limit+1 // to know whether there are more
 	}
-	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}}
+	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}, objects: jsonArray{out: s.out}}
 	if err := c.list(a.Select(ctx, sel)); err != nil {
 		return err
 	}
@@ -151,6 +154,7 @@ type coldList struct {
 	n       int
 	more    bool
 	columns []column
+	objects jsonArray
 }
 
 // list prints what fits, and holds no more than a page of it, or than the limit.
@@ -176,7 +180,7 @@ func (c *coldList) list(tasks iter.Seq2[*task.Task, error]) error {
 		return err
 	}
 	if c.s.json {
-		c.s.printf("%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
+		c.objects.end()
 	}
 	return c.s.out.Err()
 }
@@ -196,7 +200,12 @@ func (c *coldList) print(rows []*task.Task) error {
 	first := c.n == 0
 	c.n += len(rows)
 	if c.s.json {
-		return c.objects(rows, first)
+		for _, t := range rows {
+			if err := c.objects.add(t); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if first {
 		seen := rows
@@ -209,23 +218,9 @@ func (c *coldList) print(rows []*task.Task) error {
 	return c.s.out.Err()
 }
 
-// objects prints a page of a JSON list that goes on.
-func (c *coldList) objects(rows []*task.Task, first bool) error {
-	for _, t := range rows {
-		var text strings.Builder
-		if err := cli.WriteJSON(&text, t); err != nil {
-			return err
-		}
-		c.s.printf("%s\n  %s", map[bool]string{true: "[", false: ","}[first],
-			strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "\n", "\n  "))
-		first = false
-	}
-	return c.s.out.Err()
-}
-
 // hints says what is not shown, and which ids are those of no task of the archive.
 func (c *coldList) hints() error {
-	missing := c.missing()
+	missing := c.l.choice.missing(c.sel.IDs, c.found)
 	switch {
 	case len(missing) > 0:
 		c.s.note("not in the archive: %s", someIDs(missing))
@@ -236,19 +231,4 @@ func (c *coldList) hints() error {
 		c.s.note("no task of the archive fits")
 	}
 	return nil
-}
-
-// missing are the ids that were named, and are of no task, unless there are other conditions.
-func (c *coldList) missing() (ids []int64) {
-	if c.l.choice.Narrow() {
-		return nil
-	}
-	for _, r := range c.sel.IDs {
-		for id := r.First; id <= r.Last; id++ {
-			if !c.found.Has(id) {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return ids
 }

@@ -82,7 +82,7 @@ func (b *bulkVerb) selection(ctx context.Context, s *session) (manager.Selection
 	}
 	switch {
 	case sel.IDs == nil && !sel.All:
-		return sel, cli.Usagef("which tasks? Name them as 7, 3-9, last or all, or narrow them by --state, --queue, --program, --match")
+		return sel, cli.Usagef(whichTasks)
 	case sel.All && !b.choice.Narrow() && b.careful && !b.yes && !s.dryRun:
 		return sel, b.unsure(ctx, s)
 	case sel.All && len(sel.States) == 0:

@@ -217,29 +217,45 @@ func (l *lineSink) write(records []archive.Record) error {
 
 func (*lineSink) close(error) error { return nil }
 
-// fileSink writes lines of JSON to a file, which has its name when it is whole.
+// fileSink writes lines of JSON to a file.
 type fileSink struct {
 	lineSink
 
-	file  *os.File
-	lines *bufio.Writer
-	name  string
+	file *draftFile
 }
 
 func newFileSink(name string) (sink, error) {
+	file, err := newDraft("--output", name)
+	return &fileSink{lineSink{file}, file}, err
+}
+
+func (f *fileSink) close(err error) error { return f.file.close(err) }
+
+// draftFile is a file that has its name when it is whole.
+type draftFile struct {
+	*bufio.Writer
+
+	file *os.File // nil for stdout
+	name string
+}
+
+// newDraft begins a file that a flag names.
+func newDraft(flag, name string) (*draftFile, error) {
 	const draft = ".part"
 	file, err := os.OpenFile(name+draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--output: %w", err))
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%s: %w", flag, err))
 	}
-	f := &fileSink{file: file, lines: bufio.NewWriter(file), name: name}
-	f.out = f.lines
-	return f, nil
+	return &draftFile{bufio.NewWriter(file), file, name}, nil
 }
 
-func (f *fileSink) close(err error) error {
+// close gives the file its name, or, after an error, removes it.
+func (f *draftFile) close(err error) error {
 	if err == nil {
-		err = f.lines.Flush()
+		err = f.Flush()
+	}
+	if f.file == nil {
+		return err //nolint:wrapcheck // that of stdout
 	}
 	if err == nil {
 		err = f.file.Sync()

@@ -5,12 +5,34 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // jsonList is the list, and [] instead of null for nil.
 func jsonList[T any](list []T) []T { return append([]T{}, list...) }
+
+// jsonArray writes a list element by element.
+type jsonArray struct {
+	out *cli.Output
+	n   int
+}
+
+func (a *jsonArray) add(v any) error {
+	var text strings.Builder
+	if err := cli.WriteJSON(&text, v); err != nil {
+		return err
+	}
+	a.out.Printf("%s\n  %s", map[bool]string{true: "[", false: ","}[a.n == 0],
+		strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "\n", "\n  "))
+	a.n++
+	return a.out.Err()
+}
+
+func (a *jsonArray) end() {
+	a.out.Printf("%s", map[bool]string{true: "[]\n", false: "\n]\n"}[a.n == 0])
+}
 
 // attribute is one of a queue or a node, as it is written in a set.
 type attribute struct{ name, text string }

@@ -7,20 +7,21 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/ops/cold"
 	"github.com/tdf-go/tdf/manager"
-	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // output is the verb logs with its flags.
 type output struct {
+	choice    choice
 	round     int
 	stderr    bool
 	following bool
@@ -29,25 +30,38 @@ type output struct {
 func (a *app) logs() *cobra.Command {
 	o := &output{}
 	cmd := withJSON(&cobra.Command{
-		Use: "logs ID", Short: "Write the output of a round of a task, byte for byte",
+		Use: "logs [TASKS]", Short: "Write the output of a round of tasks, byte for byte",
 		Long: "logs writes the stdout of a task's last round. On a terminal control characters are escaped; into a\n" +
-			"file or a pipe every byte is written unchanged.\n\n" +
+			"file or a pipe every byte is written unchanged. Of several tasks each has a header, and --json prints\n" +
+			"a list; it ends with 1 if some have no such round.\n\n" +
 			"With --follow it writes the output while the program runs, on any host. It waits for a task that has\n" +
 			"not begun, continues with the next round, and ends with the task. If a program writes faster than\n" +
-			"its output can be sent, a line says how much was left out.",
-		Example: "  tdf-manager logs 7\n  tdf-manager logs 7 --stderr --round 0\n  tdf-manager logs -f 7",
-		Args:    cobra.ExactArgs(1),
+			"its output can be sent, a line says how much was left out.\n\n" + selectorHelp,
+		Example: "  tdf-manager logs 7\n  tdf-manager logs 7 --stderr --round 0\n  tdf-manager logs -f 7\n" +
+			"  tdf-manager logs --state failed --stderr",
 	})
-	read, follow := a.withTask(archiveFlag(cmd), o.do), a.withManager(o.follow)
+	dirs := archiveFlag(cmd)
+	read, follow := a.withTask(dirs, o.do), a.withManager(o.follow)
+	several := a.anywhere(dirs, o.several)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("round") && o.round < 0 {
 			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
 		}
-		if o.following {
+		one := len(args) == 1 && !o.choice.Narrow() && args[0] != bulk.AllTasks && !strings.ContainsAny(args[0], ",-")
+		switch {
+		case len(args) == 0 && !o.choice.Narrow():
+			return cli.Usagef(whichTasks)
+		case o.following && !one:
+			return cli.Usagef("--follow takes one task; name it by its id, or last")
+		case o.following:
 			return follow(cmd, args)
+		case one:
+			return read(cmd, args)
+		default:
+			return several(cmd, args)
 		}
-		return read(cmd, args)
 	}
+	o.choice.flags(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&o.round, "round", -1, "number of the round, from 0 (default: the last one begun); with --follow the present one, to its end")
 	flags.Lookup("round").DefValue = "0" // the text says it
@@ -77,33 +91,61 @@ func (o *output) do(s *session, t *task.Task) error {
 	if r.Dropped && !s.json {
 		s.warn(droppedText, r.Number, t.ID)
 	}
-	return s.result(written{t.ID, r.Number, r.Output, r.Error, r.Stderr, r.Dropped}, func() {
-		text := r.Output
-		if o.stderr {
-			text = cmp.Or(r.Error, r.Stderr)
-		}
-		if cli.IsTerminal(s.cmd.OutOrStdout()) {
-			text = cli.SafeLines(text)
-		}
-		s.printf("%s", text)
-	})
+	err = s.result(writtenBy(t, r), func() { o.print(s, r) })
+	if other := o.unseen(r); err == nil && other != "" && !s.json {
+		s.note("nothing on stdout; --stderr shows its %d bytes", len(other))
+	}
+	return err
+}
+
+func writtenBy(t *task.Task, r *task.Round) written {
+	return written{t.ID, r.Number, r.Output, r.Error, r.Stderr, r.Dropped}
+}
+
+// print writes the stream that is asked for.
+func (o *output) print(s *session, r *task.Round) {
+	text := r.Output
+	if o.stderr {
+		text = cmp.Or(r.Error, r.Stderr)
+	}
+	if cli.IsTerminal(s.cmd.OutOrStdout()) {
+		text = cli.SafeLines(text)
+	}
+	s.printf("%s", text)
+}
+
+// unseen is what the round wrote to stderr if that is all, and was not asked for.
+func (o *output) unseen(r *task.Round) string {
+	if o.stderr || r.Output != "" {
+		return ""
+	}
+	return cmp.Or(r.Error, r.Stderr)
 }
 
 // pick finds the round asked for.
 func (o *output) pick(t *task.Task) (*task.Round, error) {
-	if o.round < 0 {
-		if r := t.Last(); r != nil {
-			return r, nil
-		}
+	r := o.find(t)
+	switch {
+	case r != nil:
+		return r, nil
+	case o.round < 0:
 		return nil, fmt.Errorf("task %d has not been run yet (it is %s)", t.ID, t.State)
-	}
-	for i := range t.Rounds {
-		if r := &t.Rounds[i]; r.Number == o.round {
-			return r, nil
-		}
 	}
 	return nil, cli.WithCode(cli.ExitUsage,
 		fmt.Errorf("task %d has no round %d; it has %d, counted from 0", t.ID, o.round, len(t.Rounds)))
+}
+
+// find is pick, and nil where there is no such round.
+func (o *output) find(t *task.Task) *task.Round {
+	if o.round < 0 {
+		return t.Last()
+	}
+	for i := range t.Rounds {
+		if r := &t.Rounds[i]; r.Number == o.round {
+			return r
+		}
+	}
+	return nil
 }
 
 // The two streams of a program, by the fields of a round.
@@ -239,103 +281,74 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-func (a *app) history() *cobra.Command {
-	return withJSON(&cobra.Command{
-		Use: "history ID", Short: "Show the recorded events of a task", Args: cobra.ExactArgs(1),
-		Long: "history prints the events of a task: the time, the number of the change in the namespace, the event,\n" +
-			"the states before and after, the round, and who caused it. Redis keeps only the newest events of the\n" +
-			"namespace ([server] events), and none of clients in other languages. The log of the task (show) goes\n" +
-			"back to its creation.",
-		Example: "  tdf-manager history 7\n  tdf-manager history last --json",
-		RunE: a.withManager(func(ctx context.Context, s *session) error {
-			id, err := bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager))
-			if err != nil {
-				return err
-			}
-			h, err := readHistory(ctx, s.store, id)
-			if err != nil {
-				return err
-			}
-			return s.result(h, func() { h.print(s.out) })
-		}),
-	})
+// manyOutputs is logs of several tasks.
+type manyOutputs struct {
+	*output
+
+	s       *session
+	objects jsonArray
+	n       int
+	gap     string // before a header
+	// without are tasks that have no such round, dropped those whose output is kept no longer, unseen those that wrote to stderr only.
+	without, dropped, unseen []int64
 }
 
-// taskHistory are the events of one task.
-type taskHistory struct {
-	ID int64 `json:"id"`
-	// From is the number of the oldest change of the namespace that is recorded.
-	From   int64         `json:"from"`
-	Events []eventObject `json:"events"`
-}
-
-// eventObject is an event as it is printed: the time is in seconds, as Redis has it.
-type eventObject struct {
-	task.Event
-
-	At string `json:"at"`
-}
-
-// readHistory goes through all events, since Redis keeps no list for each task.
-func readHistory(ctx context.Context, s *store.Store, id int64) (*taskHistory, error) {
-	const most = 1000
-	h := &taskHistory{ID: id, Events: []eventObject{}}
-	for next := int64(0); ; {
-		events, err := s.Events(ctx, next, most)
+// several is logs of the tasks that are meant.
+func (o *output) several(ctx context.Context, s *session, a *cold.Archive) error {
+	w, err := o.choice.whole(ctx, s, a, nil)
+	if err != nil {
+		return err
+	}
+	m := &manyOutputs{output: o, s: s, objects: jsonArray{out: s.out}}
+	for t, err := range w.all(ctx) {
+		if err == nil {
+			err = m.take(t)
+		}
 		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			next = e.Seq + 1
-			if h.From == 0 {
-				h.From = e.Seq
-			}
-			if e.ID == id && e.Err == nil { // of others verify tells
-				h.Events = append(h.Events, eventObject{e, task.Stamp(e.At).Text()})
-			}
-		}
-		if len(events) < most {
-			break
+			return err
 		}
 	}
-	if len(h.Events) > 0 {
-		return h, nil
+	if s.json {
+		m.objects.end()
 	}
-	_, err := s.Task(ctx, id)
-	return h, err
+	return m.end(ctx, w)
 }
 
-func (h *taskHistory) print(out *cli.Output) {
-	if len(h.Events) == 0 {
-		if h.From == 0 {
-			out.Printf("no events are recorded\n")
-		} else {
-			out.Printf("no events of task %d are recorded, from change %d of the namespace on\n", h.ID, h.From)
-		}
-		return
+// take writes the output of one.
+func (m *manyOutputs) take(t *task.Task) error {
+	r := m.find(t)
+	if r == nil {
+		m.without = append(m.without, t.ID)
+		return nil
 	}
-	if first := &h.Events[0]; first.Event.Event != statemachine.Create {
-		out.Printf("... what came before change %d is not recorded\n", first.Seq)
+	if r.Dropped {
+		m.dropped = append(m.dropped, t.ID)
 	}
-	for i := range h.Events {
-		e := &h.Events[i].Event
-		by := string(e.Actor)
-		if e.By != "" {
-			by += " " + e.By
-		}
-		out.Printf("%s  #%-8d %-12s %-26s round %d  %s\n",
-			moment(task.Stamp(e.At)), e.Seq, cli.Safe(string(e.Event)), stepOf(e), e.Round, cli.Safe(by))
+	if m.output.unseen(r) != "" {
+		m.unseen = append(m.unseen, t.ID)
 	}
+	m.n++
+	if m.s.json {
+		return m.objects.add(writtenBy(t, r))
+	}
+	m.s.printf("%s==> task %d <==\n", m.gap, t.ID)
+	m.gap = "\n"
+	m.print(m.s, r)
+	return m.s.out.Err()
 }
 
-// stepOf is where the task went from and to.
-func stepOf(e *task.Event) string {
-	from, to := e.From, e.To
-	if from == statemachine.None {
-		from = "-"
+// end tells what is not there, and makes the exit code.
+func (m *manyOutputs) end(ctx context.Context, w *wholeTasks) error {
+	if !m.s.json {
+		m.s.noteIDs(m.unseen, "wrote to stderr only, which --stderr shows")
+		m.s.noteIDs(m.dropped, "whose output is kept no longer (keep_rounds)")
 	}
-	if to == statemachine.None {
-		to = "-"
+	m.s.noteIDs(m.without, map[bool]string{true: "not run yet", false: "without this round"}[m.round < 0])
+	if err := w.tell(ctx, m.n+len(m.without)); err != nil {
+		return err
 	}
-	return cli.Safe(fmt.Sprintf("%s -> %s", from, to))
+	if len(m.without)+len(w.missing) > 0 {
+		return cli.Exit(cli.ExitTaskFailed)
+	}
+	return nil
 }

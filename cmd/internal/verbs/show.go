@@ -68,10 +68,13 @@ func (s *session) readTask(ctx context.Context) (*task.Task, error) {
 	}
 	t, err := s.manager.Task(ctx, id)
 	if errors.Is(err, task.ErrPurged) {
-		err = fmt.Errorf("%w; if [server] archive_dir was set, add --archive and that directory", err)
+		err = fmt.Errorf("%w; %s", err, purgedRemedy)
 	}
 	return t, err
 }
+
+// purgedRemedy is where tasks may be that have left Redis.
+const purgedRemedy = "if [server] archive_dir was set, add --archive and that directory"
 
 func showTask(out *cli.Output, t *task.Task) {
 	if t.Err != nil {

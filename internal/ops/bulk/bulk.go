@@ -27,10 +27,11 @@ type Filter struct {
 	Queue, Program, Match string
 }
 
-// LastTask is the word for the task opened last.
-const LastTask = "last"
-
-const allTasks = "all"
+// LastTask is the word for the task opened last, AllTasks that for every task.
+const (
+	LastTask = "last"
+	AllTasks = "all"
+)
 
 // mostSelected bounds what a slip such as 1-999999999999 can ask for.
 const mostSelected = 10_000_000
@@ -107,8 +108,8 @@ func parseTasks(words []string, newest func() (int64, error)) (list []manager.ID
 	text := strings.Join(words, ",")
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
-		if part == allTasks {
-			if text != allTasks {
+		if part == AllTasks {
+			if text != AllTasks {
 				return nil, false, badTasks(part, "all stands alone")
 			}
 			return nil, true, nil

@@ -1,0 +1,302 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+// lines of input, and what their programs write.
+var oddPrograms = []struct {
+	input string
+	worktest.Result
+}{
+	{"plain", worktest.Result{Output: "plain\n"}},
+	{`two  words, "quoted"`, worktest.Result{Output: "a, \"b\"\r\nc\n\n d"}},
+	{"größe ☃", worktest.Result{Output: "größe <☃>\u2028\x00\x1b[31m\n"}},
+	{"fail", worktest.Result{Output: "half\n", Error: "no, \"air\"\nat all\n"}},
+	{"bytes", worktest.Result{Output: "a\xff\xfeb\n"}},
+	{"quiet", worktest.Result{}},
+}
+
+// odd is a bench on which oddPrograms have run.
+func odd(t *testing.T, flags ...string) *bench {
+	t.Helper()
+	b := newBench(t)
+	in, results := "", map[string]worktest.Result{}
+	for _, p := range oddPrograms {
+		in += p.input + "\n"
+		results[p.input] = p.Result
+	}
+	args := append([]string{"submit", "--program", "p", "--source", "rsync:run.sh", "--max-fails", "0", "--end-before", "inf", "--each-line", "-"}, flags...)
+	if r := b.runWith(t.Context(), in, args...); r.code != 0 {
+		t.Fatal(r)
+	}
+	worktest.Drain(t, b.store, func(c *tasks.Claimed) worktest.Result { return results[c.Spec.Input] })
+	return b
+}
+
+func (b *bench) rows(args ...string) []map[string]string {
+	b.t.Helper()
+	table, err := csv.NewReader(strings.NewReader(b.must(append([]string{"results", "--csv"}, args...)...))).ReadAll()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var rows []map[string]string
+	for _, cells := range table[1:] {
+		row := map[string]string{}
+		for i, name := range table[0] {
+			row[name] = cells[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func objects(t *testing.T, text string) (all []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		one, _ := oneValue(t, line).(map[string]any)
+		all = append(all, one)
+	}
+	return all
+}
+
+// The values are those of the tasks, whatever has to be quoted, in the order of the ids.
+func TestResultsCSV(t *testing.T) {
+	t.Parallel()
+	b := odd(t)
+	b.srv.Do(t, "HSET", b.ns+":task:4", "0:exit_code", "3")
+	rows := b.rows("all")
+	if len(rows) != len(oddPrograms) {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, p := range oddPrograms {
+		row, state := rows[i], "succeeded"
+		if p.Error != "" {
+			state = "failed"
+		}
+		output := strings.ReplaceAll(p.Output, "\r\n", "\n") // as the reader has it
+		if row["base64"] == outputStream {
+			bytes, err := base64.StdEncoding.DecodeString(row[outputStream])
+			if output = string(bytes); err != nil || output != p.Output {
+				t.Errorf("task %d: %q, %v", i+1, output, err)
+			}
+		} else if row[outputStream] != output {
+			t.Errorf("task %d: output %q, want %q", i+1, row[outputStream], output)
+		}
+		if row["id"] != fmt.Sprint(i+1) || row["words"] != p.input || row["error"] != p.Error || row["state"] != state || row["worker"] != "w" || row["partial"] != "" {
+			t.Errorf("task %d: %q", i+1, row)
+		}
+	}
+	if rows[3]["exit_code"] != "3" || rows[4]["base64"] != outputStream {
+		t.Errorf("%q", rows[3:5])
+	}
+	wantText(t, b.must("results", "2", "--csv"), "\"two  words, \"\"quoted\"\"\"", "\"a, \"\"b\"\"\r\nc\n\n d\"")
+	stamps, _ := roundOf(t, b.value(0, "show", "1"), 0)["stamps"].(map[string]any)
+	took := instant(t, stamps["executed"]).Sub(instant(t, stamps["running"])).Seconds()
+	if rows[0]["start"] != stamps["running"] || rows[0]["wall_time"] != fmt.Sprint(took) {
+		t.Errorf("%q: want %v s from %v", rows[0], took, stamps["running"])
+	}
+}
+
+// What cannot be in JSON as it is, is in base64.
+func TestResultsJSONL(t *testing.T) {
+	t.Parallel()
+	b := odd(t)
+	b.must("submit", "--program", "p", "--source", "rsync:run.sh", "--key", "k", "--end-before", "inf", "--", "a b", "", "c")
+	worktest.Drain(t, b.store, worktest.Echo)
+	all := objects(t, b.must("results", "--jsonl"))
+	for i, p := range oddPrograms {
+		one := all[i]
+		if coded, is := one["base64"].(map[string]any); is {
+			if text, _ := coded[outputStream].(string); text != base64.StdEncoding.EncodeToString([]byte(p.Output)) || one[outputStream] != nil {
+				t.Errorf("%v", one)
+			}
+		} else if one[outputStream] != p.Output {
+			t.Errorf("%q, want %q", one[outputStream], p.Output)
+		}
+	}
+	want := map[string]any{
+		"id": 7.0, "key": "k", "words": []any{"a b", "", "c"}, "state": "succeeded", "worker": "w", "output": "\n", "error": "",
+	}
+	got := all[6]
+	delete(got, "start")
+	delete(got, "wall_time")
+	if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(all[1]["words"]) != `[two words, "quoted"]` {
+		t.Errorf("%v, want %v", got, want)
+	}
+	wantText(t, b.must("results", "3", "--jsonl"), "größe <☃>")
+	if all[4]["base64"] == nil {
+		t.Error("nothing is in base64: the test proves little")
+	}
+}
+
+// A task says the same while it waits for a manager, when it is archived, and when it has left Redis.
+func TestResultsAlike(t *testing.T) {
+	t.Parallel()
+	b := odd(t, "--archive", "manager")
+	const by = "{index}-{word1}"
+	read := func(args ...string) (lines []string, files map[string]string) {
+		args = append([]string{"results", "1-6"}, args...)
+		lines = strings.SplitAfter(b.must(append(args, "--jsonl")...), "\n")
+		slices.Sort(lines)
+		return lines, untar(t, b.must(append(args, "--tar", "-", "--name", by)...))
+	}
+	waiting, files := read()
+	b.archiveAll()
+	archived, archivedFiles := read()
+	dir := filepath.Join(t.TempDir(), "archive")
+	b.retire(dir)
+	gone, goneFiles := read("--archive", dir)
+	if len(waiting) != 7 || !slices.Equal(archived, waiting) || !slices.Equal(gone, waiting) {
+		t.Errorf("waiting %q\narchived %q\ngone %q", waiting, archived, gone)
+	}
+	same(t, "archived", archivedFiles, files)
+	same(t, "gone", goneFiles, files)
+	r := b.run("results", "1-7")
+	wantText(t, r.err, "no such task: 1-7", "task 1 has left Redis", "--archive")
+	if r.code != 1 || r.out != "" {
+		t.Errorf("%+v", r)
+	}
+	r = b.run("results", "5-7", "--archive", dir, "--csv")
+	wantText(t, r.err, "not in the archive: 7")
+	if r.code != 1 || strings.Count(r.out, "\n") < 3 {
+		t.Errorf("%+v", r)
+	}
+	if r := b.run("results", "--archive", dir, "--dir", "/proc/no/x"); r.code != 2 || !strings.Contains(r.err, "tdf-manager: --dir: ") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What is not all there is said, and makes the exit code.
+func TestResultsSayWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	b := played(t) // 5 is open
+	b.must("retry", "2")
+	b.must("submit", "--program", "p", "--source", "rsync:run.sh", "--hold")
+	b.srv.Do(t, "HSET", b.ns+":task:1", "0:output_bytes", "1000", "0:output_sha256", "abc")
+	b.srv.Do(t, "HSET", b.ns+":task:3", "0:dropped", "1")
+	b.srv.Do(t, "HSET", b.ns+":task:4", "rev", "x")
+	r := b.run("results", "--jsonl", "1-7,9,11")
+	wantText(t, r.err, "1 retried, by tasks of their own (retried_by): 2\n", "3 not ended yet: blocked 1  open 2\n",
+		"3 not whole (output_limit, keep_rounds, or damaged): 1,3-4\n", "no such task: 9,11\n")
+	if r.code != 1 {
+		t.Errorf("ended with %d", r.code)
+	}
+	all := objects(t, r.out)
+	for i, want := range []string{"[output]", "<nil>", "[output error]", "[record]", "<nil>", "<nil>", "<nil>"} {
+		if got := fmt.Sprint(all[i]["partial"]); got != want {
+			t.Errorf("task %d: partial %s, want %s", i+1, got, want)
+		}
+	}
+	if all[1]["retried_by"] != 6.0 || all[4]["state"] != "open" || all[4]["start"] != nil || all[6]["state"] != "blocked" {
+		t.Errorf("%v", all)
+	}
+	if r := b.run("results", "--state", "failed"); r.code != 0 || !strings.Contains(r.out, "one ...") || strings.Contains(r.out, "half") {
+		t.Errorf("%+v", r)
+	}
+	if r := b.run("results", "--queue", "none"); r.code != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r := b.run("results", "--program", "none", "--csv"); r.code != 0 || r.err != "no task fits\n" || strings.Count(r.out, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// shortWriter is a disk with room for a few bytes.
+type shortWriter struct{ room int }
+
+func (s *shortWriter) Write(p []byte) (int, error) {
+	if s.room -= len(p); s.room < 0 {
+		return 0, errors.New("no space left")
+	}
+	return len(p), nil
+}
+
+// An output that cannot be written is an error, in every form.
+func TestResultsWriteErrors(t *testing.T) {
+	t.Parallel()
+	b := odd(t)
+	for _, form := range []string{"", "--csv", "--jsonl", "--tar=-"} {
+		var errs bytes.Buffer
+		args := append(fields("--config "+b.file+" results all"), fields(form)...)
+		if code := executeTo(t.Context(), "", &shortWriter{100}, &errs, args...); code != cli.ExitTaskFailed || !strings.Contains(errs.String(), "write: ") || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%q: ended with %d: %s", form, code, errs.String())
+		}
+	}
+	for args, want := range map[string]string{
+		"--name x": "add --dir or --tar", "--csv --jsonl": "none of the others", "--dir=": "--dir is empty", "--tar /proc/no/x": "--tar",
+		"--dir /proc/no": "--dir", "--tar x --name {foo}": "{foo}", "--tar x --name a}": "brace",
+	} {
+		if r := b.run(append([]string{"results"}, fields(args)...)...); r.code != 2 || !strings.Contains(r.err, want) {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+}
+
+// roundTrips counts what a client sends.
+type roundTrips struct{ n atomic.Int64 }
+
+func (r *roundTrips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *roundTrips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { r.n.Add(1); return next(ctx, cmd) }
+}
+
+func (r *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { r.n.Add(1); return next(ctx, cmds) }
+}
+
+// Tasks are found in pages of 500 and read in pages of 50, each in one trip.
+func TestResultsTrips(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const n = 1020
+	b.runWith(t.Context(), strings.Repeat("x\n", n), "submit", "--program", "p", "--source", "rsync:run.sh", "--end-before", "inf", "--each-line", "-")
+	worktest.Drain(t, b.store, worktest.Echo)
+	site := b.site()
+	s := &session{site: site, store: site.Internal.Store, manager: manager.New(site, "m", manager.Options{})}
+	if _, err := s.manager.Count(t.Context()); err != nil { // it is connected now
+		t.Fatal(err)
+	}
+	sent := &roundTrips{}
+	s.store.Redis.AddHook(sent)
+	r := &results{}
+	for _, visit := range []func(*task.Task){nil, (&folderNames{}).add} {
+		before := sent.n.Load()
+		w := &wholeTasks{s: s, choice: &r.choice, sel: manager.Selection{IDs: []manager.IDRange{{First: 1, Last: n}}}}
+		if err := w.find(t.Context(), visit); err != nil {
+			t.Fatal(err)
+		}
+		rows := &counted{}
+		if err := r.each(t.Context(), w, rows); err != nil || rows.n != n {
+			t.Errorf("%d rows, %v", rows.n, err)
+		}
+		if got := sent.n.Load() - before; got != 3+21 {
+			t.Errorf("%d trips, want 24", got)
+		}
+	}
+}
+
+// counted is a sink that counts.
+type counted struct{ n int }
+
+func (c *counted) take(*resultRow) error { c.n++; return nil }
+func (*counted) close(error) error       { return nil }
