@@ -65,7 +65,7 @@ func TestLongReadmeTour(t *testing.T) {
 		"make build && export PATH=$PWD/bin:$PATH", "export PATH="+build(t)+":$PATH",
 		"/tmp/tour", dir, "7380", freePort(t),
 		"\ntdf-manager --config tour.cfg wait\n", "\ntdf-manager --config tour.cfg wait || echo \"wait: $?\"\n",
-		"wait 5-11\n", "wait 5-11 || echo \"second wait: $?\"\n",
+		"wait 8-14\n", "wait 8-14 || echo \"second wait: $?\"\n",
 		"wait %2 %3 %4; kill %1", "wait %2 %3 %4 || :; kill %1; wait || :; echo stopped",
 	).Replace(script)
 	out := bash(t, script)
