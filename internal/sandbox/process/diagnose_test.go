@@ -112,7 +112,7 @@ func TestErrnoOfAGoodProgram(t *testing.T) {
 	} {
 		t.Run(errno.Error(), func(t *testing.T) {
 			t.Parallel()
-			execute := func([]string) (int, error) { return 0, errno }
+			execute := func(string, []string) (int, error) { return 0, errno }
 			err := startFails(t, Command{Dir: dir}, execute)
 			expectReason(t, err, want)
 			if !errors.Is(err, errno) {
@@ -130,7 +130,7 @@ func TestReasonGivenByExecute(t *testing.T) {
 	t.Parallel()
 	dir := program(t, "")
 	given := &StartError{Reason: ReasonLimits, Err: syscall.EPERM}
-	err := startFails(t, Command{Dir: dir}, func([]string) (int, error) { return 0, given })
+	err := startFails(t, Command{Dir: dir}, func(string, []string) (int, error) { return 0, given })
 	e := expectReason(t, err, ReasonLimits)
 	if e.Path != filepath.Join(dir, programFile) || !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "run_as") {
 		t.Errorf("got %v", err)
@@ -146,7 +146,7 @@ func TestDiagnosisIsMadeAsTheUser(t *testing.T) {
 			must(t, put("#!/no/such\n", 0o755)(filepath.Join(dir, programFile)))
 			diagnosis()
 		}}
-		execute := func([]string) (int, error) { return 0, syscall.ENOENT }
+		execute := func(string, []string) (int, error) { return 0, syscall.ENOENT }
 		expectReason(t, startFails(t, c, execute), ReasonInterpreter)
 	}
 }

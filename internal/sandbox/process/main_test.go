@@ -42,7 +42,7 @@ func must(t *testing.T, err error) {
 
 // forkExec is an Execute; the program writes to output, or to nothing if that is nil.
 func (c *Command) forkExec(output *os.File) Execute {
-	return func(argv []string) (int, error) {
+	return func(file string, argv []string) (int, error) {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err != nil {
 			return 0, err
@@ -52,7 +52,7 @@ func (c *Command) forkExec(output *os.File) Execute {
 			output = null
 		}
 		files := []uintptr{null.Fd(), output.Fd(), output.Fd()}
-		return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files})
+		return syscall.ForkExec(file, argv, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files})
 	}
 }
 

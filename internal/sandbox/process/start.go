@@ -17,6 +17,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -59,9 +60,9 @@ type Command struct {
 	As func(diagnosis func())
 }
 
-// Execute forks and executes argv and returns the process id. It returns the
+// Execute forks, executes a file with argv and returns the process id. It returns the
 // bare errno of what failed, or a *StartError for anything else than that.
-type Execute func(argv []string) (pid int, err error)
+type Execute func(file string, argv []string) (pid int, err error)
 
 // Start has run.sh executed and returns its process id. It tries again for a
 // while when run.sh is open for writing, and takes a text without #! for a shell
@@ -75,9 +76,13 @@ func (c *Command) Start(execute Execute) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, err := retryWhileBusy(execute, argv)
+	first := file
+	if len(c.Wrapper) > 0 {
+		first = argv[0]
+	}
+	pid, err := retryWhileBusy(execute, first, argv)
 	if errors.Is(err, syscall.ENOEXEC) && len(c.Wrapper) == 0 && isText(c.path(file)) {
-		pid, err = retryWhileBusy(execute, slices.Insert(argv, 0, shell))
+		pid, err = retryWhileBusy(execute, shell, slices.Concat([]string{shell, file}, c.Args))
 	}
 	if err != nil {
 		return 0, c.explain(file, err)
@@ -147,20 +152,21 @@ func (c *Command) path(file string) string {
 }
 
 // argv are the words to execute. A wrapper would report a broken file in its
-// own way, as an exit code, so that is looked at before.
+// own way, as an exit code, so that is looked at before. Without one a command sees the name
+// that it was called by, as in a shell.
 func (c *Command) argv(file string) ([]string, error) {
 	words := append(make([]string, 0, len(c.Wrapper)+len(c.Args)+2), c.Wrapper...)
-	if len(c.Wrapper) > 0 {
-		script, failure := c.examine(file)
-		if failure != nil {
-			return nil, failure
-		}
-		if script {
-			words = append(words, shell)
-		}
+	if len(c.Wrapper) == 0 {
+		return append(append(words, cmp.Or(c.File, file)), c.Args...), nil
 	}
-	words = append(words, file)
-	return append(words, c.Args...), nil
+	script, failure := c.examine(file)
+	if failure != nil {
+		return nil, failure
+	}
+	if script {
+		words = append(words, shell)
+	}
+	return append(append(words, file), c.Args...), nil
 }
 
 // examine looks at the file as the program's user; script says that it has no #!
@@ -204,12 +210,12 @@ func (c *Command) failed(reason Reason, err error) *StartError {
 	return NewStartError(c.Dir, c.File, reason, err)
 }
 
-// retryWhileBusy executes argv, again while the file is open for writing: a process
+// retryWhileBusy executes a file, again while the file is open for writing: a process
 // forked elsewhere holds our descriptors until it executes (golang/go#22315).
 // All pauses together, 127 ms, are too short to need a way out.
-func retryWhileBusy(execute Execute, argv []string) (int, error) {
+func retryWhileBusy(execute Execute, file string, argv []string) (int, error) {
 	for try := 0; ; try++ {
-		pid, err := execute(argv)
+		pid, err := execute(file, argv)
 		if !errors.Is(err, syscall.ETXTBSY) || try == busyPauses {
 			return pid, err
 		}

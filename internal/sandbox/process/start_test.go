@@ -67,11 +67,11 @@ func TestBusyProgramIsTriedAgain(t *testing.T) {
 	}
 
 	tries, execute := 0, c.forkExec(nil)
-	pid, err := c.Start(func(argv []string) (int, error) {
+	pid, err := c.Start(func(file string, argv []string) (int, error) {
 		if tries++; tries == 3 {
 			_ = writer.Close()
 		}
-		return execute(argv)
+		return execute(file, argv)
 	})
 	must(t, err)
 	if status := await(t, pid); status != 0 || tries < 3 {
@@ -114,8 +114,11 @@ func TestWrapperIsGivenTheShell(t *testing.T) {
 	} {
 		c := Command{Dir: program(t, content), Args: []string{"a"}, Wrapper: []string{"/wrap", "-x"}}
 		var got string
-		pid, err := c.Start(func(argv []string) (int, error) {
+		pid, err := c.Start(func(file string, argv []string) (int, error) {
 			got = strings.Join(argv, " ")
+			if file != argv[0] {
+				t.Errorf("executed %q as %q", file, argv)
+			}
 			return 7, nil
 		})
 		if got != want || pid != 7 || err != nil {
@@ -129,6 +132,7 @@ func TestCommandIsFound(t *testing.T) {
 	t.Parallel()
 	dir, bin, other := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, filepath.Join(bin, "sim"), "#!/bin/sh\necho \"sim $# $1\"\n", 0o755)
+	must(t, os.Symlink("/bin/sh", filepath.Join(bin, "shell")))
 	write(t, filepath.Join(dir, "sim"), "#!/bin/sh\necho wrong\n", 0o755)
 	write(t, filepath.Join(other, "sim"), "#!/bin/sh\necho not executable\n", 0o644)
 	write(t, filepath.Join(bin, "plain"), "echo \"plain $1\"\n", 0o755)
@@ -154,6 +158,9 @@ func TestCommandIsFound(t *testing.T) {
 				t.Errorf("%s, wrapper %q: %v lacks %q", file, wrapper, err, c.says)
 			}
 		}
+	}
+	if got := run(t, Command{Dir: dir, File: "shell", Args: []string{"-c", "echo $0"}, Env: env}); got != "shell\n" {
+		t.Errorf("it was called %q", got)
 	}
 	if got := run(t, Command{Dir: dir, File: "true"}); got != "" {
 		t.Errorf("without PATH: %q", got)

@@ -38,10 +38,10 @@ type rlimit struct {
 	Value    uint64 `json:"value"`
 }
 
-// execute starts a launcher that does what the plan says and executes argv, and
-// returns its process id once argv is under way. It returns the bare errno if
+// execute starts a launcher that does what the plan says and executes a file with argv, and
+// returns its process id once that is under way. It returns the bare errno if
 // executing failed.
-func (p *plan) execute(argv []string, attr *syscall.ProcAttr) (int, error) {
+func (p *plan) execute(file string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return 0, fmt.Errorf("describe the limits: %w", err)
@@ -53,7 +53,7 @@ func (p *plan) execute(argv []string, attr *syscall.ProcAttr) (int, error) {
 	report := os.NewFile(uintptr(pipe[0]), "report")
 	defer func() { _ = report.Close() }() // nothing is written through it
 	attr.Files = append(attr.Files[:reportFD:reportFD], uintptr(pipe[1]))
-	words := append([]string{launcherName, string(text)}, argv...)
+	words := append([]string{launcherName, string(text), file}, argv...)
 	pid, err := syscall.ForkExec(self, words, attr)
 	_ = unix.Close(pipe[1])
 	if err != nil {
@@ -114,8 +114,8 @@ func launcherMain() {
 	exit(1)
 }
 
-// launch applies the plan in its first word and executes the others; it returns
-// the step that failed. Rights are given up after all that needs them.
+// launch applies the plan in its first word and executes the file in the second with the
+// others; it returns the step that failed. Rights are given up after all that needs them.
 func launch(words []string) (string, error) {
 	var p plan
 	if len(words) == 0 {
@@ -137,10 +137,10 @@ func launch(words []string) (string, error) {
 	if err := p.RunAs.become(); err != nil {
 		return "run_as", err
 	}
-	if len(words) == 1 {
+	if len(words) < 3 {
 		return "", nil
 	}
-	return stepExecute, syscall.Exec(words[1], words[1:], os.Environ()) //nolint:wrapcheck // likewise
+	return stepExecute, syscall.Exec(words[1], words[2:], os.Environ()) //nolint:wrapcheck // likewise
 }
 
 func join(file string) error {

@@ -38,7 +38,9 @@ func (s *shim) start(p *packet) error {
 	if err := r.pipes.open(s.setup.HeadStart); err != nil {
 		return s.refuse(&process.StartError{Reason: process.ReasonResources, Err: err})
 	}
-	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(command, argv, r.pipes.program(), &r.pidfd) })
+	r.pid, err = command.Start(func(file string, argv []string) (int, error) {
+		return s.execute(command, file, argv, r.pipes.program(), &r.pidfd)
+	})
 	if err != nil {
 		r.pipes.close()
 		return s.refuse(err)
@@ -61,15 +63,15 @@ func (s *shim) end(e *ending, output []byte) error {
 	return s.socket.send(message)
 }
 
-// execute forks and executes argv, by way of the launcher if there are limits
+// execute forks and executes a file with argv, by way of the launcher if there are limits
 // that only it can set.
-func (s *shim) execute(c *process.Command, argv []string, files []uintptr, pidfd *int) (int, error) {
+func (s *shim) execute(c *process.Command, file string, argv []string, files []uintptr, pidfd *int) (int, error) {
 	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files, Sys: s.attributes(pidfd)}
 	if s.setup.Plan.needed() {
-		return s.setup.Plan.execute(argv, attr)
+		return s.setup.Plan.execute(file, argv, attr)
 	}
 	attr.Sys.Credential = s.setup.Plan.RunAs.credential()
-	return syscall.ForkExec(argv[0], argv, attr) //nolint:wrapcheck // the errno is what is diagnosed
+	return syscall.ForkExec(file, argv, attr) //nolint:wrapcheck // the errno is what is diagnosed
 }
 
 func (s *shim) attributes(pidfd *int) *syscall.SysProcAttr {

@@ -283,7 +283,7 @@ func (s *shim) probe() error {
 		return nil
 	}
 	attr := &syscall.ProcAttr{Dir: "/", Files: []uintptr{nullFD, nullFD, nullFD}, Sys: s.attributes(nil)}
-	pid, err := s.setup.Plan.execute(nil, attr)
+	pid, err := s.setup.Plan.execute("", nil, attr)
 	if err != nil {
 		return fmt.Errorf("try the limits: %w", err)
 	}
