@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -130,4 +132,58 @@ func TestRetryWhatCannotBe(t *testing.T) {
 	if diff := cmp.Diff("1000", mustTask(t, m, 2).Fields["end_before"]); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A wait takes a retry for the task that it repeats, whether it was opened before the wait or while it went on.
+func TestWaitForRetries(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	mustOpen(t, m, 3, spec())
+	worktest.Drain(t, s, worktest.Fail)
+	retry := func(ids ...int64) {
+		t.Helper()
+		if _, err := m.Retry(t.Context(), ids, RetryOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	retry(1, 2) // as 4 and 5
+	worktest.Drain(t, s, worktest.Fail)
+	retry(4) // as 6
+	check := func(what string, p Progress, err error, total int, states map[sm.State]int, unsuccessful ...int64) {
+		t.Helper()
+		if err != nil || p.Total != total || p.Done != total || !maps.Equal(p.States, states) || !slices.Equal(p.Unsuccessful, unsuccessful) {
+			t.Errorf("%s: %+v, %v; want %d, %v, unsuccessful %v", what, p, err, total, states, unsuccessful)
+		}
+	}
+	type ended struct {
+		p   Progress
+		err error
+	}
+	one, all := make(chan ended, 1), make(chan ended, 1)
+	looked := make(chan Progress, 100)
+	go func() {
+		p, err := m.Wait(t.Context(), []int64{1}, func(p Progress) { looked <- p })
+		one <- ended{p, err}
+	}()
+	go func() {
+		p, err := m.WaitAll(t.Context(), func(p Progress) { looked <- p })
+		all <- ended{p, err}
+	}()
+	for range 2 {
+		if p := wait.Receive(t, 30*time.Second, looked, "no report"); p.Total == p.Done {
+			t.Errorf("it does not wait for task 6: %+v", p)
+		}
+	}
+	retry(3) // as 7, when both have seen that it failed
+	worktest.Drain(t, s, worktest.Echo)
+	e := wait.Receive(t, 30*time.Second, one, "the wait for one does not end")
+	check("one", e.p, e.err, 1, map[sm.State]int{sm.Succeeded: 1})
+	e = wait.Receive(t, 30*time.Second, all, "the wait for all does not end")
+	check("all", e.p, e.err, 3, map[sm.State]int{sm.Succeeded: 2, sm.Failed: 1}, 5)
+	p, err := m.Wait(t.Context(), []int64{1, 2, 3, 4}, nil)
+	check("again", p, err, 3, map[sm.State]int{sm.Succeeded: 2, sm.Failed: 1}, 5)
+	redistest.Shared(t).Do(t, "DEL", ns+":task:6") // ended, and kept no longer
+	p, err = m.Wait(t.Context(), []int64{4, 5}, nil)
+	check("without its record", p, err, 1, map[sm.State]int{sm.Failed: 1}, 5)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -17,7 +18,8 @@ import (
 
 // Progress says how far a set of tasks is.
 type Progress struct {
-	// Total is the number of tasks, Done the number of those that have ended.
+	// Total is the number of tasks, Done the number of those that have ended. A task that was
+	// retried is none of them: the retry stands for it.
 	Total, Done int
 	// States counts tasks by state; an archived one counts as what it ended in.
 	States map[statemachine.State]int
@@ -41,9 +43,10 @@ type RunningTask struct {
 	Progress task.Progress
 }
 
-// Wait waits until all the tasks have ended, archived or not; without ids it returns at
-// once. report, unless nil, is called when something has changed, from the calling
-// goroutine; what programs say of their progress (Running) is looked at each second.
+// Wait waits until all the tasks have ended, archived or not, and for one that was retried
+// (see [Manager.Retry]) until the retry has; without ids it returns at once. report, unless
+// nil, is called when something has changed, from the calling goroutine; what programs say of
+// their progress (Running) is looked at each second.
 //
 // It returns the progress made, also with an error: [task.ErrNoTask] for an id
 // that was never opened, [task.ErrGone] if the namespace is flushed meanwhile or Redis
@@ -141,7 +144,10 @@ type waiter struct {
 	m        *Manager
 	all      bool     // whatever is there is waited for
 	progress Progress // but for Done and States
+	given    []int64  // sorted
 	open     []int64
+	repeats  []int64        // retries of tasks that were waited for, which are to be looked up
+	added    map[int64]bool // those that were found
 	states   map[int64]statemachine.State
 	births   *tasks.Births        // of those in open
 	active   []*task.Task         // some of those that run
@@ -149,7 +155,7 @@ type waiter struct {
 }
 
 func (m *Manager) newWaiter() *waiter {
-	return &waiter{m: m, states: map[int64]statemachine.State{}, plans: map[task.PlanID]bool{}}
+	return &waiter{m: m, added: map[int64]bool{}, states: map[int64]statemachine.State{}, plans: map[task.PlanID]bool{}}
 }
 
 // sweepSize is how many tasks are read in one call.
@@ -160,8 +166,8 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	if w.births, err = w.m.store.Births(ctx); err != nil {
 		return err
 	}
-	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	for chunk := range slices.Chunk(ids, sweepSize) {
+	w.given = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for chunk := range slices.Chunk(w.given, sweepSize) {
 		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("round")...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
@@ -200,7 +206,7 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	w.active = nil
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
-		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("outcome", "round", planField)...)
+		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("outcome", "round", planField, retriedByField)...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
 		}
@@ -218,6 +224,9 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 		}
 	}
 	w.open = open
+	if err := w.followRetries(ctx); err != nil {
+		return changed, err
+	}
 	built, err := w.readPlans(ctx)
 	if err != nil {
 		return changed, err
@@ -231,6 +240,7 @@ func (w *waiter) look(id int64, fields map[string]string) bool {
 	state, end := statemachine.State(fields["state"]), endOf(fields)
 	w.states[id] = end
 	switch {
+	case w.retried(id, fields):
 	case end == statemachine.Succeeded:
 	case end.IsOutcome():
 		w.progress.Unsuccessful = append(w.progress.Unsuccessful, id)
@@ -243,6 +253,68 @@ func (w *waiter) look(id int64, fields map[string]string) bool {
 	}
 	w.births.Forget(id)
 	return true
+}
+
+// retried puts the retry of a task in its place, if there is one.
+func (w *waiter) retried(id int64, fields map[string]string) bool {
+	next, _ := strconv.ParseInt(fields[retriedByField], 10, 64)
+	if next <= id { // a retry is always newer
+		return false
+	}
+	delete(w.states, id)
+	w.progress.Total--
+	if _, given := slices.BinarySearch(w.given, next); !given && !w.added[next] {
+		w.repeats = append(w.repeats, next)
+	}
+	return true
+}
+
+// followRetries waits for retries too. At the end it looks whether what has failed was retried since.
+func (w *waiter) followRetries(ctx context.Context) error {
+	if len(w.open)+len(w.repeats) == 0 && len(w.progress.Unsuccessful) > 0 {
+		if err := w.lookAgain(ctx); err != nil {
+			return err
+		}
+	}
+	for len(w.repeats) > 0 {
+		chunk := w.repeats[:min(len(w.repeats), sweepSize)]
+		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("round")...)
+		if err == nil {
+			err = w.births.Check(ctx, chunk, found)
+		}
+		if err != nil {
+			return err
+		}
+		for i, id := range chunk {
+			if found[i] != nil && !w.added[id] { // else it has ended, and is kept no longer
+				w.added[id] = true
+				w.open = append(w.open, id)
+				w.progress.Total++
+			}
+		}
+		w.repeats = w.repeats[len(chunk):]
+	}
+	return nil
+}
+
+// lookAgain takes those that were retried out of Unsuccessful.
+func (w *waiter) lookAgain(ctx context.Context) error {
+	var all []map[string]string
+	for chunk := range slices.Chunk(w.progress.Unsuccessful, sweepSize) {
+		found, err := w.m.store.Fields(ctx, chunk, retriedByField)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	var left []int64
+	for i, id := range w.progress.Unsuccessful {
+		if !w.retried(id, all[i]) {
+			left = append(left, id)
+		}
+	}
+	w.progress.Unsuccessful = left
+	return nil
 }
 
 // goesOn notes a task that may have progress to tell, and the plan of a blocked one. A plan that was ready once is not

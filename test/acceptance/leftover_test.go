@@ -85,5 +85,10 @@ func (w *world) privates(t *testing.T) []string {
 // zombie reports whether a process is dead but not yet reaped.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + id2text(int64(pid)) + "/stat")
-	return err != nil || strings.Contains(string(stat), ") Z ")
+	if err != nil {
+		return true
+	}
+	// While other threads of it are left, its files may be open still.
+	threads, err := os.ReadDir("/proc/" + id2text(int64(pid)) + "/task")
+	return err != nil || strings.Contains(string(stat), ") Z ") && len(threads) == 1
 }

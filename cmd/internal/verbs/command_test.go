@@ -2,8 +2,10 @@ package verbs
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -75,5 +77,37 @@ func TestSubmitCommandRefuses(t *testing.T) {
 			t.Errorf("%s: ended with %d, want 2: %s%s", args, r.code, r.out, r.err)
 		}
 		wantText(t, r.err+r.out, say...)
+	}
+}
+
+// submit --wait says what it opened, and ends as wait does; a signal ends the wait and no task.
+func TestSubmitWait(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, c := range []struct {
+		program worktest.Program
+		code    int
+		ends    string
+	}{
+		{worktest.Echo, 0, "2 of 2 tasks have ended: succeeded 2\n"},
+		{worktest.Fail, 1, "2 of 2 tasks have ended: failed 2\n"},
+	} {
+		run := b.start(t.Context(), "submit", "--wait", "--array", "1-2", "--program", "p")
+		run.says(t, run.out, "opened 2 tasks")
+		worktest.Drain(t, b.store, c.program)
+		run.ends(t, c.code)
+		wantText(t, run.out.String(), c.ends)
+	}
+	ctx, send := signalled(syscall.SIGINT)
+	run := b.start(ctx, "submit", "--wait", "--array", "1-2", "--program", "p")
+	run.says(t, run.out, "opened 2 tasks: 5-6")
+	send()
+	run.ends(t, 130)
+	wantText(t, run.err.String(), "the tasks go on; wait for them with: tdf-manager wait 5-6")
+	if r := b.run("submit", "--wait", "--json", "--", "seq"); r.code != 2 {
+		t.Errorf("--wait with --json: %+v", r)
+	}
+	if last, err := b.store.LastID(t.Context()); err != nil || last != 6 {
+		t.Errorf("%d tasks, %v", last, err)
 	}
 }

@@ -29,7 +29,7 @@ type submission struct {
 	eachLine, fromJSON string
 	array              string
 	requestKey         string
-	quiet              bool
+	quiet, wait        bool
 	command            bool // each task runs one, in the place of a program
 }
 
@@ -53,7 +53,7 @@ func (a *app) submit() *cobra.Command {
 		Example: "  tdf-manager submit -- simulate --seed 7\n" +
 			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
 			"  tdf-manager submit --each-line commands.txt\n" +
-			"  ls /data/*.wav | tdf-manager submit --each-line - -- flac {}\n" +
+			"  ls /data/*.wav | tdf-manager submit --wait --each-line - -- flac {}\n" +
 			"  tdf-manager submit --program sum --source https://host/sum.tar.gz -- 1 2 3\n" +
 			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
 			`  echo '{"program":"sum","source":"rsync:run.sh"}' | tdf-manager submit --from-json -`,
@@ -66,6 +66,10 @@ func (a *app) submit() *cobra.Command {
 	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
 	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission; repeating it opens nothing twice")
 	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
+	flags.BoolVar(&sub.wait, "wait", false, "wait until the tasks have ended, and end as wait does")
+	for _, other := range []string{"quiet", jsonName} {
+		cmd.MarkFlagsMutuallyExclusive("wait", other)
+	}
 	cmd.MarkFlagsMutuallyExclusive("each-line", "from-json", "array")
 	cmd.MarkFlagsMutuallyExclusive("quiet", jsonName)
 	return cmd
@@ -152,7 +156,14 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 	}
 	s.warnOfLoss(ctx, life, opened, "--request-key "+cli.Safe(key))
 	sub.print(s, opened, specs)
-	return nil
+	if !sub.wait || len(opened) == 0 {
+		return nil
+	}
+	ids := task.IDs(opened)
+	if err = waitFor(ctx, s, ids, 0); err != nil && ctx.Err() != nil {
+		s.note("the tasks go on; wait for them with: %s", s.command("wait %s", ranges(ids)))
+	}
+	return err
 }
 
 // checkFlags refuses empty values that would silently mean something else.

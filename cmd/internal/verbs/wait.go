@@ -25,9 +25,10 @@ func (a *app) wait() *cobra.Command {
 	w := &waiting{}
 	cmd := withJSON(&cobra.Command{
 		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
-		Long: "wait waits until tasks have ended; without names it waits for all existing tasks. It ends with 1 if\n" +
-			"a task did not succeed or the namespace was flushed, and with 4 if the timeout came first. If a plan\n" +
-			"is still being built, wait says so and keeps waiting for its tasks.\n\n" + selectorHelp,
+		Long: "wait waits until tasks have ended; without names it waits for all existing tasks. A task that was\n" +
+			"retried counts as what its retry ends in. It ends with 1 if a task did not succeed or the namespace\n" +
+			"was flushed, and with 4 if the timeout came first. If a plan is still being built, wait says so and\n" +
+			"keeps waiting for its tasks.\n\n" + selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(w.do),
 	})
@@ -70,6 +71,11 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	return waitFor(ctx, s, ids, limit)
+}
+
+// waitFor waits for tasks, nil for all, as long as limit says if that is above 0.
+func waitFor(ctx context.Context, s *session, ids []int64, limit time.Duration) error {
 	within, cancel := limited(ctx, limit)
 	defer cancel()
 	progress, told := &waitProgress{began: time.Now()}, map[task.PlanID]bool{}
@@ -79,6 +85,7 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 		sayNotReady(s, p.NotReady, told)
 	}
 	var p manager.Progress
+	var err error
 	if ids == nil {
 		p, err = s.manager.WaitAll(within, report)
 	} else {
@@ -89,7 +96,7 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	if err != nil && !late {
 		return err
 	}
-	return w.finish(ctx, s, p, late)
+	return finishWait(ctx, s, p, late)
 }
 
 // sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
@@ -143,8 +150,8 @@ type waitResult struct {
 	TimedOut     bool                       `json:"timed_out"`
 }
 
-// finish prints the result and turns it into an exit code.
-func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
+// finishWait prints the result and turns it into an exit code.
+func finishWait(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
 	failures, err := firstFailures(ctx, s, p.Unsuccessful)
 	if err != nil {
 		return err
