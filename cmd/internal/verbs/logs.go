@@ -92,6 +92,9 @@ func (o *output) do(s *session, t *task.Task) error {
 		s.warn(droppedText, r.Number, t.ID)
 	}
 	err = s.result(writtenBy(t, r), func() { o.print(s, r) })
+	if size := o.cut(r); err == nil && size > 0 && !s.json {
+		s.warn("only a part of the %d bytes is kept ([worker] output_limit)", size)
+	}
 	if other := o.unseen(r); err == nil && other != "" && !s.json {
 		s.note("nothing on stdout; --stderr shows its %d bytes", len(other))
 	}
@@ -112,6 +115,18 @@ func (o *output) print(s *session, r *task.Round) {
 		text = cli.SafeLines(text)
 	}
 	s.printf("%s", text)
+}
+
+// cut is how long the stream that is asked for was before the worker cut it, 0 if it did not.
+func (o *output) cut(r *task.Round) int64 {
+	stream, size := outputStream, r.OutputBytes
+	if o.stderr {
+		stream, size = errorStream, r.ErrorBytes
+	}
+	if r.Dropped || !slices.Contains(notWhole(r), stream) {
+		return 0
+	}
+	return size
 }
 
 // unseen is what the round wrote to stderr if that is all, and was not asked for.
@@ -289,8 +304,9 @@ type manyOutputs struct {
 	objects jsonArray
 	n       int
 	gap     string // before a header
-	// without are tasks that have no such round, dropped those whose output is kept no longer, unseen those that wrote to stderr only.
-	without, dropped, unseen []int64
+	// without are tasks that have no such round, dropped those whose output is kept no longer, unseen those that wrote to stderr
+	// only, cut those whose output was cut.
+	without, dropped, unseen, cut []int64
 }
 
 // several is logs of the tasks that are meant.
@@ -324,6 +340,9 @@ func (m *manyOutputs) take(t *task.Task) error {
 	if r.Dropped {
 		m.dropped = append(m.dropped, t.ID)
 	}
+	if m.output.cut(r) > 0 {
+		m.cut = append(m.cut, t.ID)
+	}
 	if m.output.unseen(r) != "" {
 		m.unseen = append(m.unseen, t.ID)
 	}
@@ -341,6 +360,7 @@ func (m *manyOutputs) take(t *task.Task) error {
 func (m *manyOutputs) end(ctx context.Context, w *wholeTasks) error {
 	if !m.s.json {
 		m.s.noteIDs(m.unseen, "wrote to stderr only, which --stderr shows")
+		m.s.noteIDs(m.cut, "cut ([worker] output_limit)")
 		m.s.noteIDs(m.dropped, "whose output is kept no longer (keep_rounds)")
 	}
 	m.s.noteIDs(m.without, map[bool]string{true: "not run yet", false: "without this round"}[m.round < 0])

@@ -39,7 +39,7 @@ func TestShowRecord(t *testing.T) {
 	out := b.must("show", "1")
 	wantText(t, out, `round 0, worker w1, signal killed\x1b`, "node         node-1", "incarnation  1", "claim        "+c.Task.Current.Claim[:3],
 		"program      sha256 def456", "cpu time     1.5s user, 250ms system", "max memory   1048576 bytes", "progress     40% halfway",
-		"output (1000 bytes, sha256 abc123)", "error (4 bytes, sha256 "+sum("bad\n")+")", "kept no longer (keep_rounds)",
+		"output (1000 bytes, of which a part is kept, sha256 abc123)", "error (4 bytes, sha256 "+sum("bad\n")+")", "kept no longer (keep_rounds)",
 		"round 1, worker w1, exit code 0", "output (5 bytes, sha256 "+sum("fine\n")+")", "stderr (5 bytes, sha256 "+sum("chat\n")+")")
 	object := b.value(0, "show", "1")
 	for n, want := range []map[string]any{

@@ -39,8 +39,8 @@ func (a *app) results() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "results [TASKS]", Short: "Collect what came of tasks: a table, CSV, JSON Lines, or files",
 		Long: "results prints what came of tasks, of all of them unless some are named, in the order of their ids:\n" +
-			"id, key, words, state, exit code, start, wall time in seconds, worker, output and error of the last\n" +
-			"round that has begun. Without a form it is a table for people, which shortens texts.\n\n" +
+			"id, key, program, words, state, exit code, start, wall time in seconds, worker, output and error of\n" +
+			"the last round that has begun. Without a form it is a table for people, which shortens texts.\n\n" +
 			"--csv and --jsonl print every byte. What is not UTF-8 is in base64: in JSON in the object base64\n" +
 			"instead, in CSV in its place, and the column base64 names it. The column partial names what is not\n" +
 			"whole: output or error that was cut (output_limit) or is kept no longer (keep_rounds), or a damaged\n" +

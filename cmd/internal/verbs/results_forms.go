@@ -26,9 +26,10 @@ import (
 
 // resultRow is what came of a task: of the last round that a worker has begun.
 type resultRow struct {
-	ID    int64    `json:"id"`
-	Key   string   `json:"key,omitempty"`
-	Words []string `json:"words,omitzero"`
+	ID      int64    `json:"id"`
+	Key     string   `json:"key,omitempty"`
+	Program string   `json:"program"`
+	Words   []string `json:"words,omitzero"`
 	// State is how the task ended, or where it is.
 	State    statemachine.State `json:"state"`
 	ExitCode *int               `json:"exit_code,omitempty"`
@@ -54,7 +55,8 @@ const partialRecord = "record"
 
 func newResultRow(t *task.Task) *resultRow {
 	r := &resultRow{
-		ID: t.ID, Key: t.Key, State: t.End(), RetriedBy: t.RetriedBy, named: namedBy(t), input: task.InputText(t.Input, t.Argv),
+		ID: t.ID, Key: t.Key, Program: strings.ToValidUTF8(t.Program, "\ufffd"), State: t.End(),
+		RetriedBy: t.RetriedBy, named: namedBy(t), input: task.InputText(t.Input, t.Argv),
 	}
 	r.Words = append([]string{}, r.words...)
 	if last := t.Last(); last != nil {
@@ -86,12 +88,18 @@ func (r *resultRow) take(last *task.Round) {
 	if r.ended = endOfRound(last); !r.ended.IsZero() {
 		r.WallTime = r.ended.Sub(r.Start).Seconds()
 	}
-	if last.OutputBytes != int64(len(last.Output)) || last.OutputHash != "" || last.Dropped {
-		r.Partial = append(r.Partial, outputStream)
+	r.Partial = notWhole(last)
+}
+
+// notWhole names the streams of a round of which there is not all that it wrote.
+func notWhole(r *task.Round) (streams []string) {
+	if r.OutputBytes != int64(len(r.Output)) || r.OutputHash != "" || r.Dropped {
+		streams = append(streams, outputStream)
 	}
-	if last.ErrorHash != "" || last.Dropped {
-		r.Partial = append(r.Partial, errorStream)
+	if r.ErrorHash != "" || r.Dropped {
+		streams = append(streams, errorStream)
 	}
+	return streams
 }
 
 // endOfRound is the first moment after the beginning of a round; zero if it goes on.
@@ -147,7 +155,7 @@ func (r *resultRow) writeJSON(w io.Writer) error {
 // csvHead are the columns of [resultRow.cells].
 func csvHead() []string {
 	return []string{
-		"id", keyField, wordsField, "state", "exit_code", "start", "wall_time", workerField, outputStream, errorStream,
+		"id", keyField, programField, wordsField, "state", "exit_code", "start", "wall_time", workerField, outputStream, errorStream,
 		"partial", "retried_by", "base64",
 	}
 }
@@ -169,7 +177,7 @@ func (r *resultRow) cells() []string {
 		retried = strconv.FormatInt(r.RetriedBy, 10)
 	}
 	return []string{
-		strconv.FormatInt(r.ID, 10), text(keyField, r.Key), text(wordsField, r.input), strings.ToValidUTF8(string(r.State), "\ufffd"),
+		strconv.FormatInt(r.ID, 10), text(keyField, r.Key), r.Program, text(wordsField, r.input), strings.ToValidUTF8(string(r.State), "\ufffd"),
 		code, start, wall, text(workerField, r.Worker), text(outputStream, r.output), text(errorStream, r.stderr),
 		strings.Join(r.Partial, " "), retried, strings.Join(slices.Sorted(maps.Keys(r.Base64)), " "),
 	}

@@ -134,7 +134,7 @@ func TestResultsJSONL(t *testing.T) {
 		}
 	}
 	want := map[string]any{
-		"id": 7.0, "key": "k", "words": []any{"a b", "", "c"}, "state": "succeeded", "worker": "w", "output": "\n", "error": "",
+		"id": 7.0, "key": "k", "program": "p", "words": []any{"a b", "", "c"}, "state": "succeeded", "worker": "w", "output": "\n", "error": "",
 	}
 	got := all[6]
 	delete(got, "start")

@@ -337,17 +337,21 @@ func showStreams(out *cli.Output, r *task.Round) {
 	for _, s := range []struct {
 		name, text string
 		size       int64
+		cut        bool
 		hash       string
 	}{
-		{outputStream, r.Output, r.OutputBytes, r.OutputSHA256()},
-		{errorStream, r.Error, r.ErrorBytes, r.ErrorSHA256()},
-		{"stderr", r.Stderr, r.ErrorBytes, r.ErrorSHA256()},
-		{"trace", r.Trace, int64(len(r.Trace)), ""},
+		{outputStream, r.Output, r.OutputBytes, r.OutputHash != "", r.OutputSHA256()},
+		{errorStream, r.Error, r.ErrorBytes, r.ErrorHash != "", r.ErrorSHA256()},
+		{"stderr", r.Stderr, r.ErrorBytes, r.ErrorHash != "", r.ErrorSHA256()},
+		{"trace", r.Trace, int64(len(r.Trace)), false, ""},
 	} {
 		if s.text == "" {
 			continue
 		}
 		size := fmt.Sprintf("%d bytes", s.size)
+		if s.cut {
+			size += ", of which a part is kept"
+		}
 		if s.hash != "" {
 			size += ", sha256 " + cli.Safe(s.hash)
 		}
