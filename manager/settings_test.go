@@ -17,7 +17,7 @@ func TestTaskDefaults(t *testing.T) {
 	for key, c := range map[string]struct{ text, want string }{
 		"start_after": {"12345", "12345"}, "end_before": {"5000000000", "5000000000"}, "timeout": {"7", "7"},
 		"max_fails": {"2", "2"}, "max_timeouts": {"3", "3"}, "max_losses": {"9", "9"}, "max_faults": {"8", "8"},
-		"fail_on": {"exit", "exit"}, "charge": {"program", "program"}, "workdir": {"shared", "shared"},
+		"fail_on": {"exit", "exit"}, "charge": {"program", "program"}, "workdir": {"shared", "shared"}, "on_cut": {"fail", "fail"},
 		"retry_delay": {"90", "90"}, "retry_backoff": {"2", "2"}, "retry_max_delay": {"3600", "3600"}, "retry_jitter": {"0.5", "0.5"},
 		"retry_exit_codes": {"75,1", "1,75"}, "fatal_exit_codes": {"2", "2"},
 		"queue": {"q", "q"}, "env": {"py", "py"}, "labels": {"zone=eu", "zone=eu"}, "resources": {"gpu=1", "gpu=1"}, "priority": {"-7", "-7"},

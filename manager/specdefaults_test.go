@@ -18,7 +18,7 @@ import (
 func newFields(t *task.Task) map[string]string {
 	fields := map[string]string{}
 	for _, name := range []string{
-		"queue", "env", "labels", "resources", "priority", "max_faults", "charge", "workdir", "retry_delay", "retry_backoff",
+		"queue", "env", "labels", "resources", "priority", "max_faults", "charge", "on_cut", "workdir", "retry_delay", "retry_backoff",
 		"retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes", "hold", "key", "max_losses", "fail_on",
 	} {
 		if text, ok := t.Fields[name]; ok {
@@ -40,7 +40,7 @@ func TestSubmitWithEverything(t *testing.T) {
 		Priority: new(-7), MaxFaults: task.AtMost(2), Retry: task.Retry{
 			Delay: 90 * time.Second, MaxDelay: time.Hour, Backoff: 2, Jitter: 0.5, ExitCodes: []int{75, 1}, FatalExitCodes: []int{2},
 		},
-		Charge: task.ChargeProgram, Workdir: task.WorkdirShared, Hold: "wait", Key: "k1",
+		Charge: task.ChargeProgram, Workdir: task.WorkdirShared, OnCut: task.OnCutFail, Hold: "wait", Key: "k1",
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestSubmitWithEverything(t *testing.T) {
 	task := mustTask(t, m, id)
 	want := map[string]string{
 		"queue": "render", "env": "py", "labels": "gpu=a100,zone=eu", "resources": "gpu=1,mem=2048", "priority": "-7",
-		"max_faults": "2", "charge": "program", "workdir": "shared", "retry_delay": "90", "retry_backoff": "2", "retry_max_delay": "3600",
+		"max_faults": "2", "charge": "program", "workdir": "shared", "on_cut": "fail", "retry_delay": "90", "retry_backoff": "2", "retry_max_delay": "3600",
 		"retry_jitter": "0.5", "retry_exit_codes": "1,75", "fatal_exit_codes": "2", "hold": "wait", "key": "k1",
 	}
 	if diff := cmp.Diff(want, newFields(task)); diff != "" {

@@ -96,7 +96,7 @@ func values() map[string][]string {
 	}
 	for name, some := range map[string]string{
 		"archive": "at_once", "charge": "program", "env": "python", "fail_on": "any", "labels": "a=b,c=d", "priority": "-3", "resources": "gpu=1",
-		"workdir": "shared", "retry_backoff": "1.5", "retry_jitter": "0.5", "retry_exit_codes": "1,2", "fatal_exit_codes": "3",
+		"workdir": "shared", "on_cut": "fail", "retry_backoff": "1.5", "retry_jitter": "0.5", "retry_exit_codes": "1,2", "fatal_exit_codes": "3",
 	} {
 		v["default_"+name] = []string{"", some}
 	}

@@ -24,6 +24,12 @@ const (
 	WorkdirShared   = "shared"  // in one that all rounds of the version on that worker share, and that stays
 )
 
+// Values of Spec.OnCut.
+const (
+	OnCutKeep = "keep" // the round counts as it ended, and its record says what is missing; the default
+	OnCutFail = "fail" // the round fails
+)
+
 // Values of Spec.Charge.
 const (
 	ChargeAll     = "all"     // every failure counts as a fail; the default
@@ -64,6 +70,9 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	MaxTimeouts, MaxLosses, MaxFaults Limit
 	// FailOn says what makes a round a failure: FailOnAny, FailOnStderr or FailOnExit.
 	FailOn string
+	// OnCut says what becomes of a round whose stdout or stderr is longer than the worker keeps
+	// (output_limit): OnCutKeep or OnCutFail.
+	OnCut string
 
 	// Queue is the queue of the task, which must exist. Its defaults come before
 	// those of the configuration.

@@ -77,11 +77,17 @@ type argumentError struct{ text string }
 // Error says what is wrong, and the remedy.
 func (e *argumentError) Error() string { return e.text }
 
-// cutError is an output of which not all is there, although others need it.
-type cutError struct{ limit int64 }
+// cutError is an output of which not all is there, although the task forbids that, or others need it.
+type cutError struct {
+	limit     int64
+	forbidden bool
+}
 
 // Error names the limit, and the remedy.
 func (e *cutError) Error() string {
+	if e.forbidden {
+		return fmt.Sprintf("the output was cut at output_limit (%d bytes), and on_cut is fail: raise the limit, or write less", e.limit)
+	}
 	return fmt.Sprintf("the output was cut at output_limit (%d bytes), so it is not a result for the tasks that need it: "+
 		"raise the limit, or write result= to $TDF_CONTROL (a handler: Job.SetResult)", e.limit)
 }

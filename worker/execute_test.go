@@ -315,6 +315,28 @@ func TestOutputLimit(t *testing.T) {
 	checkFields(t, s.await(t, exact, sm.Executed), map[string]string{"0:output": "\x00\xff\nx", "0:output_bytes": "-"})
 }
 
+// A task that wants all of its output, or none, fails where something is cut.
+func TestOnCut(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	wholly := func(d *task.Definition) { storetest.Set(d, "on_cut", "fail", "fail_on", "exit") }
+	long := s.open(t, s.script(t, "long", "head -c 3000 /dev/zero"), wholly)
+	loud := s.open(t, s.script(t, "loud", "head -c 3000 /dev/zero >&2"), wholly)
+	exact := s.open(t, s.script(t, "exact", "head -c 1024 /dev/zero; exit $TDF_ROUND"), wholly)
+	bad := s.open(t, s.script(t, "bad", "head -c 3000 /dev/zero; exit 7"), wholly)
+	kept := s.open(t, s.script(t, "kept", "head -c 3000 /dev/zero"))
+	s.start(t, setting(t, "output_limit=1KiB"))
+	for _, id := range []int64{long, loud} {
+		got := s.await(t, id, sm.Executed)
+		checkFields(t, got, map[string]string{"0:class": "program"})
+		checkContains(t, "error", got.Fields["0:error"], "output_limit (1024 bytes)", "on_cut is fail")
+	}
+	checkFields(t, s.await(t, bad, sm.Executed), map[string]string{"0:error": "exit status 7"})
+	for _, id := range []int64{exact, kept} {
+		checkFields(t, s.await(t, id, sm.Executed), map[string]string{"0:error": ""})
+	}
+}
+
 // A28 at modest size: each task is executed once, by one of several workers.
 func TestManyWorkers(t *testing.T) {
 	t.Parallel()

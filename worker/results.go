@@ -235,15 +235,17 @@ func (r *round) readResult(file *control.Reader) error {
 	return nil
 }
 
-// refuseCut makes a success a failure whose output was cut although other tasks
-// need it. One that is added while this is reported finds the output cut itself.
+// refuseCut makes a success a failure whose output was cut although the task forbids that, or other
+// tasks need it. One that is added while this is reported finds the output cut itself.
 func (r *round) refuseCut(ctx context.Context, end *ending) {
 	res := &end.result
-	if r.Plan == 0 || end.event != statemachine.Report || !res.stdout.Truncated || res.brought != nil {
+	forbidden := r.Spec.OnCut == task.OnCutFail && (res.stdout.Truncated || res.stderr.Truncated)
+	result := r.Plan > 0 && res.stdout.Truncated && res.brought == nil
+	if end.event != statemachine.Report || !forbidden && !result {
 		return
 	}
-	if text, _ := end.errorText(r.Spec.FailOn); text == "" && r.hasDependants(ctx) {
-		end.fails(nil, &cutError{r.worker.opts.OutputLimit})
+	if text, _ := end.errorText(r.Spec.FailOn); text == "" && (forbidden || r.hasDependants(ctx)) {
+		end.fails(nil, &cutError{r.worker.opts.OutputLimit, forbidden})
 	}
 }
 

@@ -260,7 +260,7 @@ func orZero(n *int) int {
 func policyRows(table *cli.Table, t *task.Task) {
 	for _, f := range task.Fields() {
 		text, _ := t.Text(f.Name)
-		policy := slices.Contains([]string{"charge", "archive", "workdir"}, f.Name) ||
+		policy := slices.Contains([]string{"on_cut", "charge", "archive", "workdir"}, f.Name) ||
 			strings.HasPrefix(f.Name, "retry_") || strings.HasSuffix(f.Name, "_exit_codes")
 		if policy && text != f.Default {
 			table.Some(f.Name, text)

@@ -95,7 +95,7 @@ func defaults(t *testing.T) *File {
 		},
 		TaskDefaults: TaskDefaults{Defaults: task.Defaults{
 			"start_after": "0", "end_before": "inf", "timeout": "inf", "max_fails": "0", "max_timeouts": "0",
-			"max_losses": statemachine.DefaultMaxLosses.Text(), "max_faults": statemachine.DefaultMaxFaults.Text(), "fail_on": "any", "charge": "all", "workdir": "worker",
+			"max_losses": statemachine.DefaultMaxLosses.Text(), "max_faults": statemachine.DefaultMaxFaults.Text(), "fail_on": "any", "on_cut": "keep", "charge": "all", "workdir": "worker",
 			"retry_delay": "0", "retry_backoff": "1", "retry_max_delay": "inf", "retry_jitter": "0", "retry_exit_codes": "", "fatal_exit_codes": "",
 			"queue": "default", "env": "", "labels": "", "resources": "", "priority": "0",
 		}},

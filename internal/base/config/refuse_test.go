@@ -151,6 +151,7 @@ func TestRefusedValues(t *testing.T) {
 		{"task_defaults", "retry_exit_codes=256", "not a list of exit codes"},
 		{"task_defaults", "fatal_exit_codes=x", "not a list of exit codes"},
 		{"task_defaults", "charge=host", "not one of all, program"},
+		{"task_defaults", "on_cut=maybe", "not one of keep, fail"},
 		{"task_defaults", "workdir=here", "not one of worker, private, shared"},
 		{"task_defaults", "priority=1001", "from -1000 to 1000"},
 		{"task_defaults", "queue=", "not the name of a queue"},

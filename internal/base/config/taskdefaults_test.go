@@ -27,7 +27,7 @@ func TestTaskDefaultsAreCanonical(t *testing.T) {
 	t.Parallel()
 	d, err := defaultsWith(t, map[string]string{
 		"start_after": "5", "end_before": "6.5", "timeout": "2m", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "fail_on": "exit",
-		"max_faults": "4", "charge": "program", "workdir": "shared", "retry_delay": "1m", "retry_backoff": "2.0", "retry_max_delay": "1h", "retry_jitter": "0.5",
+		"max_faults": "4", "on_cut": "fail", "charge": "program", "workdir": "shared", "retry_delay": "1m", "retry_backoff": "2.0", "retry_max_delay": "1h", "retry_jitter": "0.5",
 		"retry_exit_codes": "75, 2", "fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "b=1,a=1", "resources": "mem=2 gpu=1", "priority": "-3",
 	})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestTaskDefaultsAreCanonical(t *testing.T) {
 	}
 	want := task.Defaults{
 		"start_after": "5", "end_before": "6.5", "timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "fail_on": "exit",
-		"max_faults": "4", "charge": "program", "workdir": "shared", "retry_delay": "60", "retry_backoff": "2", "retry_max_delay": "3600", "retry_jitter": "0.5",
+		"max_faults": "4", "on_cut": "fail", "charge": "program", "workdir": "shared", "retry_delay": "60", "retry_backoff": "2", "retry_max_delay": "3600", "retry_jitter": "0.5",
 		"retry_exit_codes": "2,75", "fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=1", "resources": "gpu=1,mem=2", "priority": "-3",
 	}
 	if !maps.Equal(d.Defaults, want) {
@@ -73,7 +73,7 @@ func TestTaskDefaultsRefused(t *testing.T) {
 func TestDefaultsOfQueues(t *testing.T) {
 	t.Parallel()
 	some := map[string]string{
-		"charge": "all", "workdir": "private", "env": "python", "fail_on": "any", "labels": "a=1,b=2", "resources": "gpu=1", "retry_jitter": "0.25",
+		"on_cut": "keep", "charge": "all", "workdir": "private", "env": "python", "fail_on": "any", "labels": "a=1,b=2", "resources": "gpu=1", "retry_jitter": "0.25",
 		"retry_exit_codes": "1,2", "fatal_exit_codes": "3",
 	}
 	for _, name := range task.DefaultNames() {

@@ -64,7 +64,7 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, Workdir, Queue, Class, Needs,
+	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, OnCut, Workdir, Queue, Class, Needs,
 	// Args and Meta.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
@@ -235,7 +235,7 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 		Spec: task.Spec{
 			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
 			Queue: bucket.QueueName(), Class: bucket.Class, Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
-			Workdir: f.Get("workdir"),
+			Workdir: f.Get("workdir"), OnCut: f.Get("on_cut"),
 		},
 	}
 	if text := f.Get("meta"); text != "" {

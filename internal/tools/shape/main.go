@@ -29,7 +29,7 @@ import (
 // directories of rounds, blobs and results.
 func rows() []row {
 	return []row{
-		{"Go lines", 77400, (*house).lines},
+		{"Go lines", 77800, (*house).lines},
 		{"Go lines of the product", 64500, (*house).productLines},
 		{"Go files", 375, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
