@@ -89,10 +89,15 @@ func TestCommandsOff(t *testing.T) {
 	s.await(t, foreign, sm.Executed)
 }
 
-// What the worker says of its commands is not the user's to say.
+// What the worker says of its commands is not the user's to say; one that wants hashes runs none.
 func TestCommandsLabel(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	pinned := s.options(t, s.Store)
+	setting(t, "require_pinned=true")(&pinned)
+	if got := pinned.offer().Labels; len(got) != 1 || got[0] != "commands=off" {
+		t.Errorf("with require_pinned it offers %q", got)
+	}
 	o := s.options(t, s.Store)
 	o.Labels = []string{task.CommandsLabel}
 	if _, err := assemble(o); err == nil || !strings.Contains(err.Error(), "set commands") {

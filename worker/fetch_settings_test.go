@@ -208,9 +208,8 @@ func TestProgramDir(t *testing.T) {
 func TestProgramCache(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	fo := fetch.DefaultOptions()
-	fo.Dir, fo.CacheBytes = s.programs, 1
-	programs, err := fetch.New(fo)
+	all := complete(Options{Name: "w"}, storetest.Config(t, "worker.program_cache=1", "worker.program_dir="+s.programs).Worker)
+	programs, err := fetch.New(all.fetching())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ type Settings struct {
 	NetrcFile, CAFile string
 	// SSHOptions are words for ssh when rsync uses it; RsyncPath is the rsync program.
 	SSHOptions, RsyncPath string
-	// RequirePinned refuses sources without #sha256=HEX.
+	// RequirePinned refuses sources without #sha256=HEX, and with them commands.
 	RequirePinned bool
 }
 
@@ -197,6 +197,9 @@ type options struct {
 func complete(o Options, c config.Worker) options {
 	host, _ := os.Hostname() // an unnamed host is no reason not to work
 	o.Settings = Settings(config.Complete(config.Worker(o.Settings), c))
+	if o.RequirePinned { // a command has no hash
+		o.Commands = config.CommandsOff
+	}
 	o.Slots, o.Node, o.TempDir = cmp.Or(o.Slots, runtime.NumCPU()), cmp.Or(o.Node, host), cmp.Or(o.TempDir, os.TempDir())
 	o.SpoolDir = cmp.Or(o.SpoolDir, filepath.Join(o.ProgramDir, ".tdf", "spool"))
 	o.Name = cmp.Or(o.Name, fmt.Sprintf("%s-%d-%.6s", o.Node, os.Getpid(), newToken()))

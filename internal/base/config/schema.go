@@ -226,7 +226,7 @@ func fetchKeys(w *Worker) []key {
 		{"ca_file", "", textOrNone(&w.CAFile), "PEM file of the certificates to trust for https instead of the system's."},
 		{"ssh_options", "", textOrNone(&w.SSHOptions, checkSSHOptions), "Words for ssh when rsync uses it, for example `-i /etc/tdf/key -p 2222`."},
 		{"rsync_path", "rsync", text(&w.RsyncPath, notEmpty), "The rsync program; without a slash it is searched in PATH."},
-		{"require_pinned", "false", boolean(&w.RequirePinned), "Refuse sources without `#sha256=HEX`."},
+		{"require_pinned", "false", boolean(&w.RequirePinned), "Refuse sources without `#sha256=HEX`, and with them commands."},
 	}
 }
 
