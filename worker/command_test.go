@@ -74,12 +74,12 @@ func TestCommandsOff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	left := s.open(t, command(t, "echo", "x"))
-	foreign := s.open(t, command(t, "echo", "y"), func(d *task.Definition) { storetest.Set(d, "labels", "") })
 	r := s.start(t, setting(t, "commands=off"))
-	wait.Eventually(t, patience, func() bool { return s.Task(t, foreign).Fields["releases"] != "" }, "it was not handed back")
-	r.log.await(t, "runs no commands")
 	s.await(t, s.open(t, s.script(t, "p", "true")), sm.Executed)
 	checkFields(t, s.Task(t, left), map[string]string{"state": "open", "0:worker": "-"})
+	foreign := s.open(t, command(t, "echo", "y"), func(d *task.Definition) { storetest.Set(d, "labels", "") })
+	wait.Eventually(t, patience, func() bool { return s.Task(t, foreign).Fields["releases"] != "" }, "it was not handed back")
+	r.log.await(t, "runs no commands")
 	if got := s.worker(t).Labels; len(got) != 1 || got[0] != "commands=off" {
 		t.Errorf("offers %q", got)
 	}
