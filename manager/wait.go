@@ -18,8 +18,8 @@ import (
 
 // Progress says how far a set of tasks is.
 type Progress struct {
-	// Total is the number of tasks, Done the number of those that have ended. A task that was
-	// retried is none of them: the retry stands for it.
+	// Total is the number of tasks, Done the number of those that have ended. A retried task
+	// does not count; its retry does.
 	Total, Done int
 	// States counts tasks by state; an archived one counts as what it ended in.
 	States map[statemachine.State]int
@@ -144,18 +144,16 @@ type waiter struct {
 	m        *Manager
 	all      bool     // whatever is there is waited for
 	progress Progress // but for Done and States
-	given    []int64  // sorted
 	open     []int64
-	repeats  []int64        // retries of tasks that were waited for, which are to be looked up
-	added    map[int64]bool // those that were found
-	states   map[int64]statemachine.State
-	births   *tasks.Births        // of those in open
-	active   []*task.Task         // some of those that run
-	plans    map[task.PlanID]bool // of tasks that are blocked; false if they have been ready
+	repeats  []int64                      // retries that have not been looked up yet
+	states   map[int64]statemachine.State // of the tasks waited for; None before the first look
+	births   *tasks.Births                // of those in open
+	active   []*task.Task                 // some of those that run
+	plans    map[task.PlanID]bool         // of tasks that are blocked; false if they have been ready
 }
 
 func (m *Manager) newWaiter() *waiter {
-	return &waiter{m: m, added: map[int64]bool{}, states: map[int64]statemachine.State{}, plans: map[task.PlanID]bool{}}
+	return &waiter{m: m, states: map[int64]statemachine.State{}, plans: map[task.PlanID]bool{}}
 }
 
 // sweepSize is how many tasks are read in one call.
@@ -166,8 +164,8 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	if w.births, err = w.m.store.Births(ctx); err != nil {
 		return err
 	}
-	w.given = slices.Compact(slices.Sorted(slices.Values(ids)))
-	for chunk := range slices.Chunk(w.given, sweepSize) {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for chunk := range slices.Chunk(ids, sweepSize) {
 		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("round")...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
@@ -178,14 +176,19 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 		for i, id := range chunk {
 			switch {
 			case found[i] != nil:
-				w.open = append(w.open, id)
+				w.add(id)
 			case !w.all:
 				return w.m.absent(ctx, id)
 			}
 		}
 	}
-	w.progress.Total = len(w.open)
 	return nil
+}
+
+// add waits for one more task.
+func (w *waiter) add(id int64) {
+	w.open, w.states[id] = append(w.open, id), statemachine.None
+	w.progress.Total++
 }
 
 // everything lists the ids of all tasks, some of which may not be there.
@@ -263,13 +266,13 @@ func (w *waiter) retried(id int64, fields map[string]string) bool {
 	}
 	delete(w.states, id)
 	w.progress.Total--
-	if _, given := slices.BinarySearch(w.given, next); !given && !w.added[next] {
+	if _, known := w.states[next]; !known {
 		w.repeats = append(w.repeats, next)
 	}
 	return true
 }
 
-// followRetries waits for retries too. At the end it looks whether what has failed was retried since.
+// followRetries waits for the retries too. Once all have ended, it checks whether a failed one has been retried since.
 func (w *waiter) followRetries(ctx context.Context) error {
 	if len(w.open)+len(w.repeats) == 0 && len(w.progress.Unsuccessful) > 0 {
 		if err := w.lookAgain(ctx); err != nil {
@@ -286,10 +289,8 @@ func (w *waiter) followRetries(ctx context.Context) error {
 			return err
 		}
 		for i, id := range chunk {
-			if found[i] != nil && !w.added[id] { // else it has ended, and is kept no longer
-				w.added[id] = true
-				w.open = append(w.open, id)
-				w.progress.Total++
+			if found[i] != nil { // else it has ended, and is kept no longer
+				w.add(id)
 			}
 		}
 		w.repeats = w.repeats[len(chunk):]
@@ -297,7 +298,7 @@ func (w *waiter) followRetries(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain takes those that were retried out of Unsuccessful.
+// lookAgain removes from Unsuccessful what has been retried.
 func (w *waiter) lookAgain(ctx context.Context) error {
 	var all []map[string]string
 	for chunk := range slices.Chunk(w.progress.Unsuccessful, sweepSize) {
