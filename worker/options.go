@@ -281,8 +281,8 @@ func (o *options) validateNumbers() error {
 	return nil
 }
 
-// commandsLabel is the name of a label that each worker offers, with the value of Commands.
-const commandsLabel = "commands="
+// commandsLabel begins the label that each worker offers, with the value of Commands behind it.
+var commandsLabel = strings.TrimSuffix(task.CommandsLabel, config.CommandsOn)
 
 // offer is what decides which tasks this worker may take. The classes of its
 // handlers are theirs, unless it is told its classes.

@@ -356,7 +356,7 @@ func (m *manyOutputs) take(t *task.Task) error {
 	return m.s.out.Err()
 }
 
-// end tells what is not there, and makes the exit code.
+// end reports what is missing and returns the exit code.
 func (m *manyOutputs) end(ctx context.Context, w *wholeTasks) error {
 	if !m.s.json {
 		m.s.noteIDs(m.unseen, "wrote to stderr only, which --stderr shows")

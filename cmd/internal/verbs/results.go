@@ -160,7 +160,7 @@ func (r *results) each(ctx context.Context, w *wholeTasks, into resultSink) erro
 	return nil
 }
 
-// report says what the results do not, and makes the exit code.
+// report says on stderr what is missing from the results, and returns the exit code.
 func (r *results) report(ctx context.Context, w *wholeTasks) error {
 	if target := strings.TrimPrefix(r.dir+r.tar, "-"); target != "" && r.n > 0 {
 		w.s.note("wrote %d to %s", r.n, target)

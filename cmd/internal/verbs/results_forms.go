@@ -218,7 +218,7 @@ type tableSink struct {
 	text  bytes.Buffer
 	table *cli.Table
 	rows  int
-	// width is how wide the terminal is, 0 where there is none.
+	// width is that of the terminal, 0 if there is none.
 	width int
 }
 

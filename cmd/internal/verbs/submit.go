@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,11 +205,15 @@ func (sub *submission) checkWhat(s *session) error {
 		return cli.Usagef("--program is missing; write the name of the program, or, for a command, %s", s.command("submit -- %s", s.args[0]))
 	case !words && !flags.Changed("each-line"):
 		return cli.Usagef("--program is missing; write the name of the program, or a command behind --")
-	case words && strings.Contains(s.args[0], "/") && !filepath.IsAbs(s.args[0]):
-		return cli.Usagef("%s: a relative path means another file at each worker; write an absolute path, "+
-			"or give --program NAME and --source ADDRESS", cli.Safe(s.args[0]))
 	}
 	sub.command = true
+	if !words {
+		return nil
+	}
+	if _, err := task.ParseSource(task.CommandPrefix + s.args[0]); err != nil {
+		return cli.Usagef("%q is no command: a relative path means another file at each worker; write a name, an absolute path, "+
+			"or --program NAME with --source ADDRESS", s.args[0])
+	}
 	return nil
 }
 

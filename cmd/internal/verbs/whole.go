@@ -127,15 +127,15 @@ func (c *choice) missing(named []manager.IDRange, found *archive.IDs) (ids []int
 	return ids
 }
 
-// noteIDs tells of tasks, if there are some: 3 TEXT: 1,7-8.
+// noteIDs prints how many tasks TEXT is about, and which, if there are any: 3 TEXT: 1,7-8.
 func (s *session) noteIDs(ids []int64, text string) {
 	if len(ids) > 0 {
 		s.note("%d %s: %s", len(ids), text, someIDs(ids))
 	}
 }
 
-// tell says what is not there: the missing tasks, and where those may be that have left Redis, or all that could be meant, if
-// none of n tasks is.
+// tell reports the missing tasks, and where those that have left Redis may be. If n, the number of tasks found, is 0 and none
+// is missing, it says that no task fits.
 func (w *wholeTasks) tell(ctx context.Context, n int) error {
 	if len(w.missing) == 0 {
 		if n == 0 {
@@ -170,5 +170,5 @@ func (w *wholeTasks) nothing(ctx context.Context) error {
 	return nil
 }
 
-// whichTasks is the answer to a verb that wants tasks and got none.
+// whichTasks is the error of a verb that needs tasks and was given none.
 const whichTasks = "which tasks? Name them as 7, 3-9, " + bulk.LastTask + " or all, or narrow them by --state, --queue, --program, --match"

@@ -245,7 +245,7 @@ var ErrLocked = errors.New("another process has locked it")
 // [ErrLocked], or wraps that of a file system that has no locks.
 func Lock(file *os.File) error { return lock(file, unix.LOCK_EX|unix.LOCK_NB) }
 
-// LockShared locks a file for whoever shares it, and waits for one who has it alone.
+// LockShared locks a file together with others that share it. It waits while somebody holds it alone.
 func LockShared(file *os.File) error { return lock(file, unix.LOCK_SH) }
 
 func lock(file *os.File, how int) error {

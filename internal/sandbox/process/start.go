@@ -133,7 +133,7 @@ func (c *Command) find() (string, error) {
 	return found, nil
 }
 
-// searched is the PATH of the command, or what the C library searches where there is none.
+// searched returns the PATH of the command; without one, what the C library would search.
 func (c *Command) searched() string {
 	for _, entry := range slices.Backward(c.Env) {
 		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
@@ -143,7 +143,7 @@ func (c *Command) searched() string {
 	return "/bin:/usr/bin"
 }
 
-// path is where a file is, seen from anywhere.
+// path is the absolute path of a file that may be relative to Dir.
 func (c *Command) path(file string) string {
 	if filepath.IsAbs(file) {
 		return file
