@@ -25,21 +25,29 @@ func main() {
 	}
 	defer site.Close()
 	m := manager.New(site, "cron", manager.Options{})
-	for {
-		now, err := m.Now(ctx) // the time of the site: that of this host may be another
-		if err != nil {
-			log.Fatal(err)
-		}
-		next := now.Truncate(every).Add(every)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(next.Sub(now)):
-		}
-		opened, err := m.Submit(ctx, task.Spec{Program: "tick", Class: "tick", Key: "tick " + next.UTC().Format(time.RFC3339)})
-		if err != nil {
-			log.Fatal(err)
-		}
+	for err == nil {
+		err = tick(ctx, m)
+	}
+	if ctx.Err() == nil { // it may be interrupted in the middle of a call, too
+		log.Fatal(err)
+	}
+}
+
+// tick waits for the next tick and submits its task.
+func tick(ctx context.Context, m *manager.Manager) error {
+	now, err := m.Now(ctx) // the time of the site: that of this host may be another
+	if err != nil {
+		return err
+	}
+	next := now.Truncate(every).Add(every)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(next.Sub(now)):
+	}
+	opened, err := m.Submit(ctx, task.Spec{Program: "tick", Class: "tick", Key: "tick " + next.UTC().Format(time.RFC3339)})
+	if err == nil {
 		fmt.Println("task", opened.ID, "existing", opened.Existing)
 	}
+	return err
 }
