@@ -39,10 +39,14 @@ func (f *Fetcher) download(
 		return known, err
 	}
 	sink.known = known.validator
-	if src.Kind == task.SourceHTTP {
+	switch src.Kind {
+	case task.SourceHTTP:
 		note(fmt.Sprintf("downloading %s from %s", src, redact(src.Location)))
 		err = f.httpGet(ctx, src, sink)
-	} else {
+	case task.SourceBlob:
+		note(fmt.Sprintf("reading %s from redis, sha256 %s", src, src.SHA256))
+		err = f.readBlob(ctx, src, sink)
+	default:
 		from := strings.TrimPrefix(src.Location, "rsync:")
 		note(fmt.Sprintf("rsyncing %s from %s", src, redact(from)))
 		err = f.rsync(ctx, s, src, sink)
@@ -58,6 +62,13 @@ func (f *Fetcher) download(
 		return known, fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src, m.SHA256, src.SHA256)
 	}
 	return sighting{Source: src.Location, SHA256: m.SHA256, validator: sink.seen}, nil
+}
+
+func (f *Fetcher) readBlob(ctx context.Context, src task.Source, sink *sink) error {
+	if f.opts.Blob == nil {
+		return fmt.Errorf("%w: nothing is read from Redis here", errForbidden)
+	}
+	return f.opts.Blob(ctx, src.SHA256, sink)
 }
 
 func (f *Fetcher) rsync(ctx context.Context, s *stage, src task.Source, sink *sink) error {

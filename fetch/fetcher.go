@@ -30,6 +30,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,12 +112,20 @@ func (f *Fetcher) Ensure(ctx context.Context, program, source string, note func(
 	if note == nil {
 		note = func(string) {}
 	}
+	named := program
+	if strings.HasPrefix(source, task.CommandPrefix) {
+		program, source = uploads, task.BlobSource(task.SourceSHA256(source))
+	}
 	hash, err := f.ensure(ctx, program, source, note)
 	if err != nil {
-		return Version{}, &Error{Program: program, Worker: f.opts.Worker, Err: f.explainFull(err)}
+		return Version{}, &Error{Program: named, Worker: f.opts.Worker, Err: f.explainFull(err)}
 	}
 	return Version{Dir: filepath.Join(f.opts.Dir, program, hash), SHA256: hash}, nil
 }
+
+// uploads is the program that the directories are stored as which commands run in (see [task.SourceCommand]). They need no
+// run.sh, and all commands of one upload share a directory.
+const uploads = "upload"
 
 // ensure returns the hash of the version, empty for a program that was put there by hand.
 func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(string)) (hash string, err error) {

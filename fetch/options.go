@@ -1,7 +1,9 @@
 package fetch
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +61,8 @@ type Options struct {
 	Revalidate time.Duration
 	// RequirePinned refuses sources without #sha256=HEX.
 	RequirePinned bool
+	// Blob writes what Redis keeps under a SHA-256 to w. Default nil: sources of that kind cannot be fetched.
+	Blob func(ctx context.Context, sha256 string, w io.Writer) error
 	// ReadAs runs what opens a local source, with the rights of a user who shall be able
 	// to read it: what a fetch installs, all programs can read. Default nil: with those
 	// of this process.

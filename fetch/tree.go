@@ -157,9 +157,17 @@ func (t *tree) writeFile(ctx context.Context, name string, perm fs.FileMode, r i
 // goes down, at most through links checked the same way.
 func (t *tree) addSymlink(name, target string) error {
 	clean, err := t.claim(name, kindSymlink)
-	if err != nil {
-		return err
+	if err == nil {
+		err = checkTarget(clean, target)
 	}
+	if err == nil {
+		t.links = append(t.links, symlink{clean, target})
+	}
+	return err
+}
+
+// checkTarget refuses a target that may lead outside, of a link of that name.
+func checkTarget(name, target string) error {
 	if target == "" || len(target) > maxPathBytes || path.IsAbs(target) ||
 		strings.ContainsFunc(target, unicode.IsControl) {
 		return refused(name, "is a link with an absolute or unusable target")
@@ -175,10 +183,9 @@ func (t *tree) addSymlink(name, target string) error {
 			down = true
 		}
 	}
-	if up > strings.Count(clean, "/") {
+	if up > strings.Count(name, "/") {
 		return refused(name, "is a link that leads outside")
 	}
-	t.links = append(t.links, symlink{clean, target})
 	return nil
 }
 

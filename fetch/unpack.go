@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 
@@ -43,7 +44,11 @@ func (f *Fetcher) unpack(ctx context.Context, s *stage, src task.Source, program
 	if src.Format != task.FormatScript {
 		note(fmt.Sprintf("%s %s to ./%s/", verb, src, program))
 	}
-	if err := unpackFile(ctx, root, file, src.Format, &f.opts); err != nil {
+	opts := f.opts
+	if src.Kind == task.SourceBlob { // no stranger has packed it, and the other limits hold
+		opts.maxRatio = math.MaxInt
+	}
+	if err := unpackFile(ctx, root, file, src.Format, &opts); err != nil {
 		return fmt.Errorf("unpacking %s: %w", src, err)
 	}
 	if err := runnable(root.FS(), program); err != nil {

@@ -40,6 +40,8 @@ type publishing interface {
 	EmptyBuckets(ctx context.Context) ([]string, error)
 	Prune(ctx context.Context, names []string) (int, error)
 	Recount(ctx context.Context) (mended int, err error)
+	PublishBlobs(ctx context.Context, limit, quota int64) error
+	Sweep(ctx context.Context) (removed int, err error)
 }
 
 // chunk is how many tasks one inspection reads: a script blocks Redis while
@@ -151,7 +153,10 @@ func (k *janitor) repair(ctx context.Context) error {
 		return err
 	}
 	k.pruned = time.Now()
-	return k.prune(ctx)
+	if err := k.prune(ctx); err != nil {
+		return err
+	}
+	return k.sweep(ctx)
 }
 
 // publish tells clients what the configuration of the servers says, and loads
@@ -167,6 +172,9 @@ func (k *janitor) publish(ctx context.Context) error {
 		return err
 	}
 	if err := k.store.PublishEvents(ctx, k.opt.Events); err != nil {
+		return err
+	}
+	if err := k.store.PublishBlobs(ctx, k.opt.BlobLimit, k.opt.BlobQuota); err != nil {
 		return err
 	}
 	return k.store.PublishQuarantine(ctx, k.opt.Quarantine)
@@ -397,6 +405,15 @@ func (k *janitor) prune(ctx context.Context) error {
 	twice := slices.DeleteFunc(slices.Clone(empty), func(name string) bool { return !slices.Contains(k.empty, name) })
 	k.empty = empty
 	_, err = k.store.Prune(ctx, twice)
+	return err
+}
+
+// sweep removes the uploads that nothing refers to.
+func (k *janitor) sweep(ctx context.Context) error {
+	gone, err := k.store.Sweep(ctx)
+	if gone > 0 {
+		k.log.Info("removed uploads that nothing refers to", "uploads", gone)
+	}
 	return err
 }
 

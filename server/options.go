@@ -69,6 +69,10 @@ type Settings struct {
 	// Events is about how many changes of tasks are kept as events. Default 10,000; none if
 	// negative.
 	Events int
+	// BlobLimit is the most bytes of one upload, BlobQuota of all of them that Redis keeps.
+	// Default 64 MiB, 1 GiB.
+	BlobLimit int64
+	BlobQuota int64
 	// ArchiveRetention is how long, and how many, archived tasks stay in Redis, by outcome.
 	// Outcomes that are not named stay for ever. Default: none.
 	ArchiveRetention []Retention
@@ -134,8 +138,8 @@ func (o *options) complete() error {
 func (o *options) checkValues() error {
 	switch {
 	case min(o.RoundDuration, o.WorkerTimeout, o.RepairInterval, o.QuarantineProbe) <= 0 || o.TimeoutGrace < 0 ||
-		min(o.RepairBatch, o.BatchSize) <= 0 || o.BatchSize > tasks.MaxMoves:
-		return fmt.Errorf("%w: durations and batches must be above 0, but TimeoutGrace may be 0, and batches at most %d",
+		min(o.RepairBatch, o.BatchSize) <= 0 || min(o.BlobLimit, o.BlobQuota) <= 0 || o.BatchSize > tasks.MaxMoves:
+		return fmt.Errorf("%w: durations, batches and room for blobs must be above 0, but TimeoutGrace may be 0, and batches at most %d",
 			errOption, tasks.MaxMoves)
 	case o.ArchiveDir != "" && len(o.ArchiveRetention) == 0:
 		return fmt.Errorf("%w ArchiveDir: %q without ArchiveRetention: nothing is ever written there; give both or none", errOption, o.ArchiveDir)

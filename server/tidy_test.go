@@ -1,9 +1,14 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -131,5 +136,38 @@ func TestPublishesQuarantine(t *testing.T) {
 				t.Errorf("published %q, want %q", got, mode)
 			}
 		})
+	}
+}
+
+// Servers publish what may be uploaded, and remove what nothing refers to.
+func TestUploadsLeave(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, l := newServer(t, sp, setting(t, "blob_limit=4", "blob_quota=5"))
+	keeper := keeperOf(s)
+	if err := keeper.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put := func(hash string, size int64) error {
+		return sp.Store.PutBlob(t.Context(), hash, size, strings.NewReader("abcde"))
+	}
+	for hash, size := range map[string]int64{"0a": 5, "0b": 4} { // the one is too large
+		if err := put(hash, size); errors.Is(err, task.ErrNoRoom) != (size == 5) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if err := put("0c", 2); !errors.Is(err, task.ErrNoRoom) {
+		t.Errorf("error %v, want that all together are too many", err)
+	}
+	sp.Raw.ZAdd(t.Context(), sp.Key("blobs"), redis.Z{Member: "0b", Score: 1})
+	keeper.pruned = time.Time{}
+	if err := keeper.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := sp.Store.HasBlob(t.Context(), "0b"); there || err != nil {
+		t.Errorf("it is there: %v, error %v", there, err)
+	}
+	if !strings.Contains(l.String(), "removed uploads that nothing refers to") {
+		t.Errorf("the log does not say it: %s", l)
 	}
 }

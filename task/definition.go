@@ -140,7 +140,7 @@ func (d *Definition) completeCommand(failOnSaid bool) error {
 		set("fail_on", FailOnExit)
 	}
 	if d.Text("workdir") == WorkdirShared {
-		return bad("workdir", WorkdirShared, "private or worker: a command has no files that its rounds could share")
+		return bad("workdir", WorkdirShared, "private or worker: the rounds of a command share no directory")
 	}
 	labels, err := ParseLabels(strings.TrimPrefix(d.Text("labels")+","+CommandsLabel, ","))
 	set("labels", labels)

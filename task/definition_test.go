@@ -117,6 +117,10 @@ func TestDefineCommand(t *testing.T) {
 	}{
 		{task.Spec{Source: "command:/usr/bin/convert"}, nil, map[string]string{"program": "convert", "fail_on": "exit", "labels": "commands=on"}},
 		{task.Spec{Source: "command:convert", Program: "thumbs"}, nil, map[string]string{"program": "thumbs"}},
+		{
+			task.Spec{Source: "command:./convert" + task.Pin(strings.Repeat("0a", 32))}, nil,
+			map[string]string{"program": "convert", "fail_on": "exit", "labels": "commands=on"},
+		},
 		{task.Spec{Source: "command:convert", FailOn: task.FailOnAny}, nil, map[string]string{"fail_on": "any"}},
 		{task.Spec{Source: "command:convert"}, task.Defaults{"fail_on": "any", "labels": "zone=eu"}, map[string]string{"fail_on": "exit", "labels": "commands=on,zone=eu"}},
 		{task.Spec{Source: "command:convert"}, task.Defaults{"fail_on": "stderr"}, map[string]string{"fail_on": "stderr"}},
@@ -140,7 +144,7 @@ func TestDefineCommand(t *testing.T) {
 	}{
 		{task.Spec{Source: "command:./convert"}, "source", "relative path"},
 		{task.Spec{Source: "command:/bin/ls "}, "program", "no blank"},
-		{task.Spec{Source: "command:convert", Workdir: task.WorkdirShared}, "workdir", "no files"},
+		{task.Spec{Source: "command:convert", Workdir: task.WorkdirShared}, "workdir", "share no directory"},
 	} {
 		_, err := task.Define(&c.spec)
 		fe, ok := errors.AsType[*statemachine.FieldError](err)

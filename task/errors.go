@@ -29,6 +29,8 @@ var (
 	ErrNoQueue error = missingError("no such queue")
 	// ErrNoWorker means that no worker has ever had that name.
 	ErrNoWorker error = missingError("no such worker")
+	// ErrNoBlob means that a blob is not in Redis, or not whole.
+	ErrNoBlob error = missingError("no such blob")
 	// ErrNoReplay means that a task is not the replay of another.
 	ErrNoReplay error = missingError("the task is not a replay")
 
@@ -52,6 +54,8 @@ var (
 	ErrQueueInUse = errors.New("the queue is in use")
 	// ErrNodeInUse means that a worker is registered from a node, or a task runs there.
 	ErrNodeInUse = errors.New("the node is in use")
+	// ErrNoRoom means that a blob is too large, or that Redis has no room for it.
+	ErrNoRoom = errors.New("no room for a blob")
 	// ErrRequestKey means that a request key was used for other tasks before.
 	ErrRequestKey = errors.New("the request key was used for other tasks")
 )

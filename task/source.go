@@ -45,7 +45,9 @@ const maxSourceBytes = 2048
 
 const (
 	rsyncPrefix = "rsync:"
-	pinPrefix   = "#sha256="
+	pinPrefix   = "#" + hashPrefix
+	hashPrefix  = "sha256="
+	blobPrefix  = "blob:" + hashPrefix
 )
 
 // SourceKind is the way a source is transferred.
@@ -57,13 +59,17 @@ const (
 	SourceLocal  SourceKind = "local"  // rsync:PATH, copied without the rsync program
 	SourceShell  SourceKind = "ssh"    // rsync:[USER@]HOST:PATH
 	SourceDaemon SourceKind = "daemon" // rsync://HOST[:PORT]/MODULE/PATH, rsync:HOST::MODULE/PATH
+	SourceBlob   SourceKind = "blob"   // blob:sha256=HEX, a packed directory that Redis keeps
 	// SourceCommand is command:NAME: nothing is transferred, the worker runs what it has.
+	// With a pin, command:NAME#sha256=HEX, it runs in the packed directory of that hash, as
+	// blob:sha256=HEX names it.
 	SourceCommand SourceKind = "command"
 )
 
 // CommandPrefix begins the source of a task that runs a command of the worker's host, in
 // the place of a run.sh: command:NAME for what is found in its PATH, command:/PATH for a
-// file. The words of the task are its arguments.
+// file, and command:./PATH#sha256=HEX for one of a packed directory. The words of the task
+// are its arguments.
 const CommandPrefix = "command:"
 
 // Source is a parsed source.
@@ -92,14 +98,20 @@ func (src Source) String() string {
 
 // ParseSource parses a task's source: an http:// or https:// URL, rsync:PATH
 // or rsync://HOST/MODULE/PATH, ending in run.sh or one of the archive endings,
-// and an optional #sha256=HEX that pins the file's content; or command:NAME. Errors match
-// [ErrInvalidSource] or [ErrInvalidFormat] and never repeat credentials.
+// and an optional #sha256=HEX that pins the file's content; blob:sha256=HEX; or command:NAME.
+// Errors match [ErrInvalidSource] or [ErrInvalidFormat] and never repeat credentials.
 func ParseSource(s string) (Source, error) {
 	if err := checkText(s); err != nil {
 		return Source{}, err
 	}
 	if name, ok := strings.CutPrefix(s, CommandPrefix); ok {
 		return parseCommand(s, name)
+	}
+	if hash, ok := strings.CutPrefix(s, blobPrefix); ok {
+		if !isSHA256(hash) {
+			return Source{}, invalid(s, "after blob:sha256= 64 hexadecimal digits stand, and nothing else")
+		}
+		return Source{Kind: SourceBlob, Location: s, File: "the upload", Format: FormatTarZst, SHA256: strings.ToLower(hash)}, nil
 	}
 	location, pin, err := cutPin(s)
 	if err != nil {
@@ -112,7 +124,7 @@ func ParseSource(s string) (Source, error) {
 	case strings.HasPrefix(location, rsyncPrefix):
 		err = src.parseRsync(strings.TrimPrefix(location, rsyncPrefix))
 	default:
-		err = invalid(s, "use http://, https://, rsync:PATH, rsync://HOST/MODULE/PATH or command:NAME")
+		err = invalid(s, "use http://, https://, rsync:PATH, rsync://HOST/MODULE/PATH, blob:sha256=HEX or command:NAME")
 	}
 	if err != nil {
 		return Source{}, err
@@ -128,15 +140,42 @@ const wantCommand = "command:NAME, of a command that is in the PATH of the worke
 
 // parseCommand takes what means the same wherever the worker was started.
 func parseCommand(source, name string) (Source, error) {
+	hash := SourceSHA256(source)
+	if hash != "" {
+		name = name[:len(name)-len(pinPrefix)-len(hash)]
+	}
 	relative := strings.Contains(name, "/") && !path.IsAbs(name)
-	if relative || name == "" || strings.HasSuffix(name, "/") || name == "." || name == ".." {
+	if relative && hash == "" || name == "" || strings.HasSuffix(name, "/") || name == "." || name == ".." {
 		return Source{}, invalid(source, "use "+wantCommand)
 	}
-	return Source{Kind: SourceCommand, Location: source, Path: name, File: path.Base(name)}, nil
+	if clean := path.Clean(name); relative && (clean == "." || clean == ".." || strings.HasPrefix(clean, "../")) {
+		return Source{}, invalid(source, "the command lies outside of the directory that it runs in")
+	}
+	return Source{Kind: SourceCommand, Location: source, Path: name, File: path.Base(name), SHA256: hash}, nil
 }
 
 // Pin is what pins a source to the file of that SHA-256, in hex.
 func Pin(sha256 string) string { return pinPrefix + sha256 }
+
+// BlobSource is the source of what Redis keeps under that SHA-256, in hex.
+func BlobSource(sha256 string) string { return blobPrefix + sha256 }
+
+// SourceSHA256 is the hash, in lower-case hex, of the content that a source means; empty if it means whatever is there.
+func SourceSHA256(source string) string {
+	hash, found := strings.CutPrefix(source, blobPrefix)
+	if i := strings.LastIndex(source, pinPrefix); !found && i >= 0 {
+		hash, found = source[i+len(pinPrefix):], true
+	}
+	if !found || !isSHA256(hash) {
+		return ""
+	}
+	return strings.ToLower(hash)
+}
+
+func isSHA256(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == 32
+}
 
 func checkText(s string) error {
 	switch {
@@ -158,7 +197,7 @@ func cutPin(s string) (location, pin string, err error) {
 		return s, "", nil
 	}
 	pin, ok := strings.CutPrefix(s[i:], pinPrefix)
-	if raw, err := hex.DecodeString(pin); !ok || err != nil || len(raw) != 32 {
+	if !ok || !isSHA256(pin) {
 		return "", "", invalid(s, "after '#' only sha256= and 64 hexadecimal digits may stand")
 	}
 	return s[:i], strings.ToLower(pin), nil

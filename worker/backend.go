@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -80,6 +81,9 @@ type Rounds interface {
 	// Fields are fields of the records of tasks, in the order of the ids; nil for a task
 	// that has none of them.
 	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
+	// Blob writes the bytes that the site keeps under a SHA-256, in hex, to w, unchecked. The
+	// error matches task.ErrNoBlob if it has none.
+	Blob(ctx context.Context, sha256 string, w io.Writer) error
 }
 
 var _ Backend = (*store.Store)(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -143,6 +144,8 @@ func (q *oneQueue) Results(context.Context, []int64) ([]task.Result, error) { re
 func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[string]string, error) {
 	return make([]map[string]string, len(ids)), nil
 }
+
+func (q *oneQueue) Blob(context.Context, string, io.Writer) error { return task.ErrNoBlob }
 
 func newQueue() *oneQueue {
 	return &oneQueue{

@@ -72,7 +72,7 @@ func (o *options) open(site *tdf.Site, place string) (closers []func() error, er
 		return closers, nil
 	}
 	fetching := o.fetching()
-	fetching.ReadAs = o.container.AsOwner
+	fetching.ReadAs, fetching.Blob = o.container.AsOwner, o.Backend.Blob
 	programs, err := fetch.New(fetching)
 	if err != nil {
 		return closers, err

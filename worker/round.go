@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,8 @@ func (r *round) run(ctx context.Context) (result, error) {
 		return notRun(), err
 	}
 	if name, ok := strings.CutPrefix(r.Spec.Source, task.CommandPrefix); ok {
-		r.command = name
+		src, _ := task.ParseSource(r.Spec.Source) // the error is that of checkCommand
+		r.command = cmp.Or(src.Path, name)
 	}
 	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil && r.command == "" {
 		return r.handle(ctx, h)
@@ -131,10 +133,12 @@ func (r *round) run(ctx context.Context) (result, error) {
 func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 	program, o := r.Spec.Program, &r.worker.opts
 	if r.command != "" {
-		return fetch.Version{}, r.checkCommand()
+		if err := r.checkCommand(); err != nil || task.SourceSHA256(r.Spec.Source) == "" {
+			return fetch.Version{}, err
+		}
 	}
-	// The name becomes part of paths here too, so it is not left to Programs.
-	if err := task.ValidProgram(program); err != nil {
+	// The name becomes part of paths here too, so it is not left to Programs; that of a command does not.
+	if err := task.ValidProgram(program); err != nil && r.command == "" {
 		return fetch.Version{}, &fetch.Error{Program: program, Worker: o.Name, Err: err}
 	}
 	if o.Programs == nil || o.container == nil {

@@ -50,7 +50,7 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 func (r *round) makePlace(ctx context.Context, v fetch.Version) (err error) {
 	w := r.worker
 	own := r.Spec.Workdir
-	r.shared = own == task.WorkdirShared || own != task.WorkdirPrivate && w.opts.Workdir == task.WorkdirShared && r.command == ""
+	r.shared = r.command == "" && (own == task.WorkdirShared || own != task.WorkdirPrivate && w.opts.Workdir == task.WorkdirShared)
 	if filepath.Base(v.Dir) == v.SHA256 && w.opts.container.Views() {
 		r.view.Store = filepath.Dir(v.Dir)
 	}
@@ -122,7 +122,7 @@ func (h how) lasts() bool { return h == byNothing || h == bySmallCopy }
 // showing finds out how the files are to be shown.
 func (r *round) showing(v fetch.Version) (how, error) {
 	w, h := r.worker, &r.slot.held
-	if r.shared || r.command != "" {
+	if r.shared || v.Dir == "" {
 		return byNothing, nil
 	}
 	if err := h.know(v, w.opts.container.AsOwner); err != nil {

@@ -78,10 +78,14 @@ var commandLosses = map[string]struct {
 		"publish quarantine": {call: func(t *testing.T, st *store.Store) step {
 			return done(func() error { return st.PublishQuarantine(t.Context(), "on") })
 		}},
+		"publish blobs": {call: func(t *testing.T, st *store.Store) step {
+			return done(func() error { return st.PublishBlobs(t.Context(), 5, 7) })
+		}},
 		"publish lease": {call: func(t *testing.T, st *store.Store) step {
 			return done(func() error { return st.PublishLease(t.Context(), 7*second) })
 		}},
 	}},
+	"Set": {"SET", map[string]loss{"part of a blob": {call: putCall}}},
 	"Publish": {"PUBLISH", map[string]loss{"call the workers": {prepare: begun, call: func(t *testing.T, st *store.Store) step {
 		return done(func() error { return st.PublishLease(t.Context(), 7*second) })
 	}}}},

@@ -53,7 +53,8 @@ var sessionLosses = map[string]map[string]loss{
 // allLosses are the scenarios of one script.
 func allLosses(script string) map[string]loss {
 	all := map[string]loss{}
-	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses, heldLosses, limitLosses, keyLosses, handlingLosses, indexLosses, planLosses, retentionLosses} {
+	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses, heldLosses, limitLosses, keyLosses, handlingLosses, indexLosses, planLosses, retentionLosses,
+		blobLosses} {
 		maps.Copy(all, table[script])
 	}
 	return all

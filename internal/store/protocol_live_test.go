@@ -120,6 +120,7 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 	if done, err := sp.Store.DeadLetter(t.Context(), &found[0], now); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
+	haveBlob(t, sp)
 	liveInQueues(t, sp)
 	sp.Open(t, storetest.Spec(func(s *task.Definition) {
 		storetest.SetArgv(s, "a")

@@ -9,6 +9,7 @@ package store
 
 import (
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/store/blobs"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/plans"
@@ -24,10 +25,11 @@ type Store struct {
 	*fleet.Fleet
 	*plans.Plans
 	*upkeep.Upkeep
+	*blobs.Blobs
 }
 
 // rooms are the scripts of all rooms.
-var rooms = []conn.Scripts{tasks.Scripts, fleet.Scripts, plans.Scripts, upkeep.Scripts}
+var rooms = []conn.Scripts{tasks.Scripts, fleet.Scripts, plans.Scripts, upkeep.Scripts, blobs.Scripts}
 
 // Dial makes a Store on the Redis that where describes. It connects lazily:
 // the first error of an unreachable Redis comes from the first call, usually
@@ -38,5 +40,7 @@ func Dial(where config.Redis, namespace string, opts ...conn.Option) (*Store, er
 		return nil, err
 	}
 	t := &tasks.Tasks{Conn: c}
-	return &Store{Conn: c, Tasks: t, Fleet: fleet.New(c), Plans: plans.New(c, t), Upkeep: upkeep.New(c, t)}, nil
+	return &Store{
+		Conn: c, Tasks: t, Fleet: fleet.New(c), Plans: plans.New(c, t), Upkeep: upkeep.New(c, t), Blobs: blobs.New(c, t),
+	}, nil
 }

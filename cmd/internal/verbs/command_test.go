@@ -65,10 +65,10 @@ func TestSubmitCommandRefuses(t *testing.T) {
 		"--array 1-3":                        {"--program is missing"},
 		"simulate":                           {"--program is missing", "submit -- simulate"},
 		"--source rsync:run.sh -- x":         {"--program is missing", "leave out --source"},
-		"-- ./simulate 7":                    {"./simulate", "relative path", "absolute path", "--program NAME"},
+		"-- ./simulate 7":                    {"./simulate", "relative path", "absolute path", "--upload"},
 		"-- bin/simulate":                    {"relative path"},
 		"--pin require -- simulate":          {"each worker runs what it has", "--pin auto"},
-		"--workdir shared -- simulate":       {"workdir", "no files"},
+		"--workdir shared -- simulate":       {"workdir", "share no directory"},
 		"--program p --source command:./sim": {"source", "relative path"},
 		"--from-json - -- simulate":          {"--from-json", "together"},
 	} {

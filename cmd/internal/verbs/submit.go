@@ -26,6 +26,8 @@ type submission struct {
 	hold               string
 	eachLine, fromJSON string
 	array              string
+	upload             string // what to take along
+	uploaded           string // its SHA-256, once it is packed
 	requestKey         string
 	quiet, wait        bool
 	command            bool // each task runs one, in the place of a program
@@ -38,10 +40,12 @@ func (a *app) submit() *cobra.Command {
 		Short: "Open tasks",
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
 			"WORDS are a command and its arguments. The worker finds it in its PATH, or at an absolute path.\n" +
-			"With --program they are the arguments of its run.sh, and --source says where to get that. Nothing\n" +
-			"in WORDS is interpreted, except that each {} becomes the line or the number; without {}, that is\n" +
-			"the last word. Without WORDS, each line of --each-line is run by sh -c, or with --program split at\n" +
-			"blanks.\n\n" +
+			"--upload takes a directory or a file along, through Redis: the command runs in a copy of it, and\n" +
+			"may be a path that begins there, such as ./simulate.\n\n" +
+			"With --program WORDS are the arguments of its run.sh, and --source or --upload says where to get\n" +
+			"that. Nothing in WORDS is interpreted, except that each {} becomes the line or the number; without\n" +
+			"{}, that is the last word. Without WORDS, each line of --each-line is run by sh -c, or with\n" +
+			"--program split at blanks.\n\n" +
 			"A command fails by its exit status, a program also if it writes to stderr (--fail-on). Missing\n" +
 			"values come from the defaults of the queue, then from [task_defaults]. A task is archived as soon\n" +
 			"as it has ended, and goes to no handler, unless --archive manager or its queue says otherwise.\n\n" +
@@ -51,6 +55,7 @@ func (a *app) submit() *cobra.Command {
 		Example: "  tdf-manager submit -- simulate --seed 7\n" +
 			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
 			"  tdf-manager submit --each-line commands.txt\n" +
+			"  tdf-manager submit --upload . --array 1-100 -- ./simulate --seed {}\n" +
 			"  ls /data/*.wav | tdf-manager submit --wait --each-line - -- flac {}\n" +
 			"  tdf-manager submit --program sum --source https://host/sum.tar.gz -- 1 2 3\n" +
 			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
@@ -62,6 +67,7 @@ func (a *app) submit() *cobra.Command {
 	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin)")
 	flags.StringVar(&sub.fromJSON, "from-json", "", "open a task for each line of a file (- is stdin), a JSON object")
 	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
+	flags.StringVar(&sub.upload, uploadName, "", "take a directory or a file along through Redis, for the program or command")
 	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission; repeating it opens nothing twice")
 	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
 	flags.BoolVar(&sub.wait, "wait", false, "wait until the tasks have ended, and end as wait does")
@@ -69,6 +75,7 @@ func (a *app) submit() *cobra.Command {
 		cmd.MarkFlagsMutuallyExclusive("wait", other)
 	}
 	cmd.MarkFlagsMutuallyExclusive("each-line", "from-json", "array")
+	cmd.MarkFlagsMutuallyExclusive(uploadName, sourceField)
 	cmd.MarkFlagsMutuallyExclusive("quiet", jsonName)
 	return cmd
 }
@@ -128,10 +135,15 @@ func (sub *submission) given(now time.Time) (task.Spec, error) {
 }
 
 // do reads and checks everything before it opens anything.
-func (sub *submission) do(ctx context.Context, s *session) error {
+func (sub *submission) do(ctx context.Context, s *session) (err error) {
 	if err := sub.checkFlags(s); err != nil {
 		return err
 	}
+	packed, err := sub.pack(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, packed.close()) }()
 	specs, err := sub.specs(ctx, s)
 	if err != nil {
 		return err
@@ -139,6 +151,9 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 	if s.dryRun {
 		sub.printDry(s, specs)
 		return nil
+	}
+	if err = sub.put(ctx, s, packed); err != nil {
+		return err
 	}
 	key := sub.requestKey
 	if key == "" {
@@ -209,11 +224,7 @@ func (sub *submission) checkWhat(s *session) error {
 	if !words {
 		return nil
 	}
-	if _, err := task.ParseSource(task.CommandPrefix + s.args[0]); err != nil {
-		return cli.Usagef("%q is no command: a relative path means another file at each worker; write a name, an absolute path, "+
-			"or --program NAME with --source ADDRESS", s.args[0])
-	}
-	return nil
+	return sub.checkCommand(s, s.args[0])
 }
 
 // specs are the tasks asked for.
@@ -225,6 +236,9 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 	given, err := sub.given(now)
 	if err != nil {
 		return nil, err
+	}
+	if sub.uploaded != "" {
+		given.Source = task.BlobSource(sub.uploaded)
 	}
 	var lines []line
 	switch flags := s.cmd.Flags(); {
@@ -274,6 +288,9 @@ func (sub *submission) ofLine(s *session, given task.Spec, text string) task.Spe
 func (sub *submission) withWords(spec task.Spec, words []string) task.Spec {
 	if sub.command {
 		spec.Source, words = task.CommandPrefix+words[0], words[1:]
+		if sub.uploaded != "" {
+			spec.Source += task.Pin(sub.uploaded)
+		}
 	}
 	spec.Input = strings.Join(words, " ")
 	if !slices.Equal(strings.Fields(spec.Input), words) && len(words) > 0 {
@@ -400,7 +417,8 @@ func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec
 }
 
 func specText(spec *task.Spec) string {
-	program := cmp.Or(spec.Program, strings.TrimPrefix(spec.Source, task.CommandPrefix))
+	source, _, _ := strings.Cut(spec.Source, task.Pin(""))
+	program := cmp.Or(spec.Program, strings.TrimPrefix(source, task.CommandPrefix))
 	return cli.Safe(program) + " " + cli.Safe(task.InputText(spec.Input, spec.Argv))
 }
 

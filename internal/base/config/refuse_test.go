@@ -81,6 +81,8 @@ func TestRefusedValues(t *testing.T) {
 		{"server", "quarantine=", "empty"},
 		{"server", "quarantine_probe=0", "out of range"},
 		{"server", "quarantine_probe=2h", "out of range"},
+		{"server", "blob_limit=0", "out of range"},
+		{"server", "blob_quota=-1", "not a size"},
 		{"manager", "key_ttl=59", "out of range"},
 		{"manager", "key_ttl=inf", "infinite"},
 		{"server", "repair_interval=0", "out of range"},

@@ -85,6 +85,8 @@ func serverSection(s *Server) section {
 			{"quarantine_probe", "60", seconds(&s.QuarantineProbe, time.Second, longestProbe), "Pause before a quarantined node may try a task; doubles with each failed probe, up to an hour."},
 			{"history_file", "", textOrNone(&s.HistoryFile), "File in which the server keeps how far it has seen the history of the namespace, so that a loss of Redis is noticed even after a restart of everything; empty for memory only."},
 			{"events", "10000", integer(&s.Events, 0, 100_000_000), "How many of the newest events of tasks Redis keeps, for `verify` and for people; 0 for none."},
+			{"blob_limit", "64MiB", size(&s.BlobLimit, 1, tib), "Most bytes of one upload, packed: Redis keeps it. Published for all who upload."},
+			{"blob_quota", "1GiB", size(&s.BlobQuota, 1, tib), "Most bytes of all uploads that Redis keeps. Those that nothing refers to leave after a day. Published for all who upload."},
 			{"archive_retention", "off", retention(&s.ArchiveRetention), "How long archived tasks stay in Redis. Each entry is an outcome, or none for all others, and an age (`90s`, `30m`, `12h`, `7d`, `4w`), a number of newest tasks, or both (whichever comes first). `unlimited` keeps all. See [OPERATIONS.md](OPERATIONS.md#archived-tasks-leave-redis)."},
 			{"archive_dir", "", textOrNone(&s.ArchiveDir), "Directory to which archived tasks are written before they leave Redis, as compressed JSON Lines; `tdf-manager` reads it with `--archive`. Relative to the working directory; made with mode 0700; servers may share it. Needs `archive_retention`. Empty: no copy. See [OPERATIONS.md](OPERATIONS.md#the-archive-on-disk)."},
 			{"batch_size", "100", integer(&s.BatchSize, 1, 10000), "Most tasks settled at once."},

@@ -136,6 +136,8 @@ type Server struct {
 	QuarantineProbe  time.Duration
 	HistoryFile      string
 	Events           int
+	BlobLimit        int64 // bytes, as is BlobQuota
+	BlobQuota        int64
 	ArchiveRetention []Retention // outcomes that are not named stay for ever
 	ArchiveDir       string
 	BatchSize        int

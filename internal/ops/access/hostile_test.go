@@ -132,6 +132,10 @@ var deeds = []deed{
 		[]way{{"HSET :queue:q paused 1"}, {"SADD :queues r"}, {"DEL :queue:q"}}, nil,
 	},
 	{
+		"change an upload, which workers notice by its hash, or remove one", yes, old, yes, no,
+		[]way{{"SET :blob_part:0a:0 x"}, {"DEL :blob:0a"}, {"DEL :blob_part:0a:0"}}, nil,
+	},
+	{
 		"give ids out a second time", yes, no, yes, no,
 		[]way{{"SET :task_id 0"}, {"DEL :task_id"}, {"INCRBY :task_id -1"}}, nil,
 	},

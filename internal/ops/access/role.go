@@ -151,12 +151,12 @@ var (
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*",
-		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*",
+		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*", "blobs", "blob:*", "blob_part:*",
 	})
 )
 
 // seenByWorkers are the keys that a worker reads beside its own.
-var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids"}
+var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids", "blob:*", "blob_part:*"}
 
 // whole are all keys of the namespace.
 var whole = []string{"*"}

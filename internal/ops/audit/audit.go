@@ -39,7 +39,9 @@ type auditor struct {
 	history history
 	// members are the tasks that say to which plan they belong, by plan.
 	members map[task.PlanID][]int64
-	pause   time.Duration
+	// needed are the uploads that tasks need which have not ended, by hash: one of these tasks.
+	needed map[string]int64
+	pause  time.Duration
 }
 
 // chunk is how many tasks are looked at in one call.
@@ -67,7 +69,7 @@ func Verify(ctx context.Context, s *store.Store) (Report, error) {
 func newAuditor(s *store.Store) *auditor {
 	return &auditor{
 		store: s, pause: lookAgain, asides: map[int64]upkeep.Aside{}, there: map[int64]bool{},
-		members: map[task.PlanID][]int64{},
+		members: map[task.PlanID][]int64{}, needed: map[string]int64{},
 		report: Report{
 			Namespace: s.Namespace(), States: map[statemachine.State]int64{}, Violations: []Violation{}, Notes: []Violation{},
 		},
@@ -78,7 +80,7 @@ func newAuditor(s *store.Store) *auditor {
 // that whatever our own clients have opened up to it has left its event there.
 func (a *auditor) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		a.begin, a.readHistory, a.walk, a.unknown, a.strays, a.counts, a.compareHistory, a.account, a.plans,
+		a.begin, a.readHistory, a.walk, a.unknown, a.strays, a.counts, a.compareHistory, a.account, a.plans, a.blobs,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -166,6 +168,7 @@ func (a *auditor) note(s *snapshot) {
 	case s.Task.Err != nil:
 		a.report.Account.Missing++
 	default:
+		a.need(s)
 		a.report.States[s.state()]++
 		a.report.Account.InStates++
 	}
@@ -254,8 +257,8 @@ func stampFields(found []upkeep.Inspection) []string {
 	for i := range found {
 		last = max(last, min(found[i].Task.Round, mostRounds-1))
 	}
-	fields := make([]string, 0, 2+(len(roundFields)+len(statemachine.States()))*(last+1))
-	fields = append(fields, "state", "plan")
+	fields := make([]string, 0, 3+(len(roundFields)+len(statemachine.States()))*(last+1))
+	fields = append(fields, "state", "plan", "source")
 	for n := range last + 1 {
 		for _, name := range roundFields {
 			fields = append(fields, statemachine.RoundField(n, name))
@@ -320,6 +323,8 @@ const (
 	Plan Kind = "plan"
 	// Archive: a task that has left Redis is not in the archive, or a segment of that is damaged.
 	Archive Kind = "archive"
+	// Blob: an upload is not whole, wrongly counted, or missing although a task needs it.
+	Blob Kind = "blob"
 	// Reused: ids may have been given out twice, after Redis had lost the first time.
 	Reused Kind = "reused"
 	// LeftOut and Unwritten are notes: ids that a new epoch left out, or that a

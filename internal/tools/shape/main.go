@@ -26,18 +26,18 @@ import (
 )
 
 // rows are the measures, with their limits. Tests are counted nowhere. There is room for the store of programs, for
-// directories of rounds, blobs and results.
+// directories of rounds, uploads, variables of tasks, and results.
 func rows() []row {
 	return []row{
-		{"Go lines", 77800, (*house).lines},
-		{"Go lines of the product", 64500, (*house).productLines},
-		{"Go files", 375, (*house).files},
+		{"Go lines", 78800, (*house).lines},
+		{"Go lines of the product", 65800, (*house).productLines},
+		{"Go files", 378, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
 		{"files that spell one attribute of a task", 3, (*house).spellings},
 		{"exported methods of the store's largest type", 40, (*house).methods},
 		{"packages of others that manager is compiled with", 20, func(h *house) int { return h.foreign }},
-		{"exported identifiers of the public packages", 1340, func(h *house) int { return len(h.api) }},
+		{"exported identifiers of the public packages", 1350, func(h *house) int { return len(h.api) }},
 		{"those of them that nothing else uses", 0, func(h *house) int { return len(h.idle) }},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 41, (*house).leaving},

@@ -1,0 +1,107 @@
+package verbs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/task"
+)
+
+// uploadName is the flag that names what is uploaded.
+const uploadName = "upload"
+
+// pack packs what --upload names, so that its hash is known. The caller closes it. It is nil without the flag.
+func (sub *submission) pack(ctx context.Context, s *session) (*packed, error) {
+	if !s.cmd.Flags().Changed(uploadName) {
+		return nil, nil //nolint:nilnil // there is nothing to upload
+	}
+	if program := *sub.texts[programField]; program != "" {
+		if err := fetch.Uploadable(sub.upload, program); err != nil {
+			return nil, cli.Usagef("--upload %s: %w", sub.upload, err)
+		}
+	}
+	p, err := pack(ctx, sub.upload)
+	if err != nil {
+		return nil, fmt.Errorf("--upload: %w; nothing was opened", err)
+	}
+	sub.uploaded = p.sha256
+	return p, nil
+}
+
+// put sends what was packed, before any task is opened that needs it.
+func (sub *submission) put(ctx context.Context, s *session, p *packed) error {
+	if p == nil {
+		return nil
+	}
+	if err := s.store.PutBlob(ctx, p.sha256, p.bytes, p.file); err != nil {
+		return fmt.Errorf("--upload %s: %w; nothing was opened", cli.Safe(sub.upload), err)
+	}
+	return nil
+}
+
+// checkCommand refuses a command that would mean another file at each worker.
+func (sub *submission) checkCommand(s *session, name string) error {
+	uploading := s.cmd.Flags().Changed(uploadName)
+	source := task.CommandPrefix + name
+	if uploading { // any hash will do
+		source += task.Pin(strings.Repeat("0", 64))
+	}
+	_, err := task.ParseSource(source)
+	switch {
+	case err == nil:
+		return nil
+	case uploading:
+		return cli.Usagef("%q is no command: it lies outside of what --upload takes along; write a name, an absolute path, or a path such as "+
+			"./%[1]s that begins in %s", name, sub.upload)
+	default:
+		return cli.Usagef("%q is no command: a relative path means another file at each worker; take it along with --upload DIRECTORY, "+
+			"or write a name or an absolute path", name)
+	}
+}
+
+// packed is a packed directory, in a file without a name.
+type packed struct {
+	file   *os.File
+	sha256 string // in hex
+	bytes  int64
+}
+
+// pack packs a directory, or a file alone; see [fetch.Pack]. The caller closes it.
+func pack(ctx context.Context, name string) (p *packed, err error) {
+	file, err := os.CreateTemp("", "tdf-upload-")
+	if err != nil {
+		return nil, fmt.Errorf("file for what is packed: %w", err)
+	}
+	p = &packed{file: file}
+	hash := sha256.New()
+	if err = os.Remove(file.Name()); err == nil {
+		err = fetch.Pack(ctx, io.MultiWriter(file, hash), name)
+	}
+	if err == nil {
+		p.bytes, err = file.Seek(0, io.SeekCurrent)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	p.sha256 = hex.EncodeToString(hash.Sum(nil))
+	return p, nil
+}
+
+// close lets it go, if there is one.
+func (p *packed) close() error {
+	if p == nil {
+		return nil
+	}
+	if err := p.file.Close(); err != nil {
+		return fmt.Errorf("file of what is packed: %w", err)
+	}
+	return nil
+}

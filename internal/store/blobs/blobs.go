@@ -1,0 +1,207 @@
+// Package blobs keeps bytes under their SHA-256, so that files travel with nothing
+// but Redis: in parts of a bounded size, within a quota of the namespace. What nobody
+// refers to leaves (see [Blobs.Sweep]). Nothing here looks whether the bytes have that
+// hash: every reader does, before it uses them.
+package blobs
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/task"
+)
+
+//go:embed *.lua
+var files embed.FS
+
+// Scripts are those of this room.
+var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
+	"blob":   {Libs: []string{conn.LibTypes}, Meta: []string{"blob_bytes", "blob_limit", "blob_quota"}, Writes: true},
+	"unblob": {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
+}}
+
+// Blobs is the room of blobs in one namespace.
+type Blobs struct {
+	*conn.Conn
+
+	tasks *tasks.Tasks
+}
+
+// New makes the room on a connection.
+func New(c *conn.Conn, t *tasks.Tasks) *Blobs { return &Blobs{Conn: c, tasks: t} }
+
+const (
+	// Part is how many bytes of a blob one key has, the last one fewer: none is so large that Redis is busy with
+	// it for long.
+	Part = 1 << 20
+	// Lease is how long a blob stays at least after it was put, for tasks that are yet to be opened.
+	Lease = 24 * time.Hour
+	// defaultLimit is the most bytes of a blob, defaultQuota of all of them, where no server has published others.
+	defaultLimit = 64 << 20
+	defaultQuota = 1 << 30
+	// spare is the part of Redis' memory that is kept back for what changes tasks.
+	spare = 0.1
+)
+
+// PublishBlobs sets the limits for all who put blobs.
+func (s *Blobs) PublishBlobs(ctx context.Context, limit, quota int64) error {
+	is, err := s.Redis.HMGet(ctx, s.Keys.Meta(), "blob_limit", "blob_quota").Result()
+	if err == nil && conn.Reply(is).Number(0) == limit && conn.Reply(is).Number(1) == quota {
+		return nil
+	}
+	if err := s.Redis.HSet(ctx, s.Keys.Meta(), "blob_limit", limit, "blob_quota", quota).Err(); err != nil {
+		return s.Failed("publish", err)
+	}
+	return nil
+}
+
+// PutBlob keeps size bytes under their hash, which is in hex: for [Lease], and for as long as something refers to
+// them. Where they are there already nothing is sent. The error matches [task.ErrNoRoom] if they are too many; then,
+// and whenever they could not be sent, nothing of them stays.
+func (s *Blobs) PutBlob(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
+	for {
+		there, err := s.keep(ctx, hash, size, Lease, "")
+		if err != nil || there {
+			return err
+		}
+		if err = s.write(ctx, hash, size, content); err == nil {
+			there, err = s.keep(ctx, hash, size, Lease, complete)
+		}
+		if err != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.AnswerLimit())
+			defer cancel()
+			return errors.Join(err, s.discard(ctx, hash))
+		}
+		if there {
+			return nil
+		} // else it took longer than the lease
+	}
+}
+
+// complete says that all parts of a blob are there.
+const complete = "complete"
+
+// keep makes room, or keeps what is there for so long, and reports whether the blob is complete. is may be empty, complete,
+// or the id of a task that refers to the blob.
+func (s *Blobs) keep(ctx context.Context, hash string, size int64, d time.Duration, is string) (whole bool, err error) {
+	r, err := s.RunList(ctx, "blob", conn.Subject{Blob: hash},
+		hash, size, int64(d/time.Second), int64(defaultLimit), int64(defaultQuota), is)
+	if err != nil {
+		return false, err
+	}
+	switch r.Number(0) {
+	case -1:
+		return false, &RoomError{Size: size, Most: r.Number(1), setting: "blob_limit", what: "the limit of one blob"}
+	case -2:
+		return false, &RoomError{Size: size, Most: r.Number(1), Taken: r.Number(2), setting: "blob_quota", what: "the quota of all blobs"}
+	}
+	return r.Number(0) == 1, nil
+}
+
+// write sends all parts, as long as there is memory to spare.
+func (s *Blobs) write(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
+	if err := s.roomFor(ctx, size); err != nil {
+		return err
+	}
+	buf := make([]byte, min(Part, size))
+	for i := int64(0); i*Part < size; i++ {
+		part := buf[:min(Part, size-i*Part)]
+		if _, err := content.ReadAt(part, i*Part); err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read what is put: %w", err)
+		}
+		if err := s.Redis.Set(ctx, s.Keys.BlobPart(hash, i), part, 0).Err(); err != nil {
+			return s.Failed("put blob", err)
+		}
+		if err := s.roomFor(ctx, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roomFor makes sure that Redis has memory for so many bytes, and some to spare.
+func (s *Blobs) roomFor(ctx context.Context, size int64) error {
+	text, err := s.Redis.Info(ctx, "memory").Result()
+	if err != nil {
+		if err = s.Failed("info", err); errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil {
+			return err
+		}
+		return nil // an access list may forbid INFO, and an embedded Redis does not know it all
+	}
+	info := conn.ParseInfo(text)
+	most, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
+	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
+	if usable := int64(float64(most) * (1 - spare)); most > 0 && used+size > usable {
+		return &RoomError{Size: size, Most: usable, Taken: used, setting: "maxmemory", what: "what blobs may take of the memory of Redis"}
+	}
+	return nil
+}
+
+// RoomError says why there is no room for a blob. It matches [task.ErrNoRoom].
+type RoomError struct {
+	// Size is that of the blob, Most how many bytes may be taken, and Taken how many are, each in bytes.
+	Size, Most, Taken int64
+
+	what, setting string
+}
+
+// Error names the limit, and what to do.
+func (e *RoomError) Error() string {
+	remedy := "raise [server] " + e.setting + ", or put the file where workers can fetch it"
+	if e.setting == "maxmemory" {
+		remedy = "raise maxmemory of Redis, or let tasks leave it by archive_retention"
+	}
+	taken := ""
+	if e.Taken > 0 {
+		taken = fmt.Sprintf(", of which %d are taken", e.Taken)
+	}
+	return fmt.Sprintf("%v of %d bytes: %s is %d bytes%s; %s", task.ErrNoRoom, e.Size, e.what, e.Most, taken, remedy)
+}
+
+// Unwrap returns the kind.
+func (e *RoomError) Unwrap() error { return task.ErrNoRoom }
+
+// discard removes what there is of a blob that could not be completed.
+func (s *Blobs) discard(ctx context.Context, hash string) error {
+	_, err := s.remove(ctx, hash, "")
+	return err
+}
+
+// remove removes a blob if it is kept until then, or, for "", if it is not complete.
+func (s *Blobs) remove(ctx context.Context, hash, till string) (bool, error) {
+	v, err := s.Run(ctx, "unblob", conn.Subject{Blob: hash}, hash, int64(Part), till)
+	return v == int64(1), err
+}
+
+// Blob writes a blob to w. The error matches [task.ErrNoBlob] if it is not there, or not whole. What was written has the
+// size of the blob; its hash is for the caller to compare.
+func (s *Blobs) Blob(ctx context.Context, hash string, w io.Writer) error {
+	record, err := s.Redis.HMGet(ctx, s.Keys.Blob(hash), "size", "complete").Result()
+	if err != nil && !conn.AboutData(err) {
+		return s.Failed("blob", err)
+	}
+	r := conn.Reply(record)
+	if r.Text(1) == "" {
+		return fmt.Errorf("sha256 %s: %w", hash, task.ErrNoBlob)
+	}
+	for size, i := r.Number(0), int64(0); i*Part < size; i++ {
+		part, err := s.Redis.Get(ctx, s.Keys.BlobPart(hash, i)).Bytes()
+		switch {
+		case err != nil && !conn.AboutData(err):
+			return s.Failed("blob", err)
+		case int64(len(part)) != min(Part, size-i*Part):
+			return fmt.Errorf("sha256 %s: %w whole: part %d of it is missing", hash, task.ErrNoBlob, i)
+		}
+		if _, err := w.Write(part); err != nil {
+			return fmt.Errorf("write blob: %w", err)
+		}
+	}
+	return nil
+}
