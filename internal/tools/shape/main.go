@@ -26,11 +26,11 @@ import (
 )
 
 // rows are the measures, with their limits. Tests are counted nowhere. There is room for the store of programs, for
-// directories of rounds, blobs and results.
+// directories of rounds, blobs and results, and for the variables of tasks.
 func rows() []row {
 	return []row{
 		{"Go lines", 77800, (*house).lines},
-		{"Go lines of the product", 64500, (*house).productLines},
+		{"Go lines of the product", 64700, (*house).productLines},
 		{"Go files", 375, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
