@@ -342,6 +342,10 @@ func TestVariables(t *testing.T) {
 	if !strings.Contains(err.Error(), `"A"`) || strings.Contains(err.Error(), "canary") {
 		t.Errorf("not UTF-8: %v", err)
 	}
+	one, other := task.Spec{Variables: map[string]string{"A": "1"}}, task.Spec{Variables: map[string]string{"A": "2"}}
+	if slices.Equal(one.Texts(), other.Texts()) {
+		t.Error("a submission that is repeated with other variables is taken for the same")
+	}
 }
 
 // TestVariablesAreMasked: whoever reads a task sees no value, and opens none with a mask. Its record has them.

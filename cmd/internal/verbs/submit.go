@@ -50,6 +50,7 @@ func (a *app) submit() *cobra.Command {
 			"1h30m. inf is a time without end, unlimited a number without limit, and none an empty list. With\n" +
 			"--key a second submission opens nothing and prints the id of the first.",
 		Example: "  tdf-manager submit -- simulate --seed 7\n" +
+			"  tdf-manager submit -e LANG=C -e TOKEN -- simulate\n" +
 			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
 			"  tdf-manager submit --each-line commands.txt\n" +
 			"  ls /data/*.wav | tdf-manager submit --wait --each-line - -- flac {}\n" +
