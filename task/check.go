@@ -2,13 +2,16 @@ package task
 
 import (
 	"errors"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -127,6 +130,62 @@ func checkProgram(name string) error {
 		strings.TrimSpace(name) != name {
 		return bad("program", name,
 			"a name for a directory: 1 to 128 bytes of visible text without a slash, not a dot or two, no blank at its ends")
+	}
+	return nil
+}
+
+// maxVariables is the longest text of the variables of a task, in bytes: half of what the
+// system passes on in one, so that they fit into an environment.
+const maxVariables = 64 << 10
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkVariables wants a JSON object of texts. Its errors name variables, and never show a value.
+func checkVariables(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	m := textsOf(s)
+	switch {
+	case m == nil || !utf8.ValidString(s):
+		return "", bad("", clean.Hidden, wantVariables)
+	case len(m) == 0:
+		return "", nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if err := checkVariable(name, m[name]); err != nil {
+			return "", err
+		}
+	}
+	text := variablesText(m)
+	if len(text) > maxVariables {
+		return "", bad("", strconv.Itoa(len(text))+" bytes", "at most "+strconv.Itoa(maxVariables)+" bytes; hand larger values over in a file")
+	}
+	return text, nil
+}
+
+const wantVariables = `an object of texts, such as {"LANG":"C"}`
+
+func checkVariable(name, value string) error {
+	switch {
+	case !variableName.MatchString(name):
+		return bad("", name, "a name of letters, digits and underscores that begins with no digit; write for example LANG=C")
+	case strings.HasPrefix(name, "TDF_"):
+		return bad("", name, "free: the worker sets the variables that begin with TDF_; give it another name")
+	case strings.ContainsRune(value, 0):
+		return bad("", name, "set to "+wantWord)
+	}
+	return nil
+}
+
+// checkUnmasked refuses variables that were taken from what people see of a task, such as its
+// record in an archive: no program may get a mask for a password.
+func checkUnmasked(variables string) error {
+	for name, value := range textsOf(variables) {
+		if value == clean.Hidden {
+			return bad("variables", name+"="+value, "a value: it stands where one is not shown, as in an archive; "+
+				"open the task anew with its value, as submit --env "+name+"=VALUE does")
+		}
 	}
 	return nil
 }

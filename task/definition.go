@@ -224,6 +224,9 @@ func (d *Definition) check() error {
 	if to, _ := statemachine.ParseTime(end); from > to {
 		return bad("start_after", start, "earlier than end_before = "+end)
 	}
+	if variables := d.Text("variables"); variables != "" {
+		return checkUnmasked(variables)
+	}
 	return nil
 }
 

@@ -22,7 +22,7 @@ func TestEveryField(t *testing.T) {
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
-		"meta": `{"tenant":"acme","trace":"00-a,b"}`,
+		"meta": `{"tenant":"acme","trace":"00-a,b"}`, "variables": `{"A":"","B_1":"x=y\nz"}`,
 	}
 	var spec task.Spec
 	for _, f := range task.Fields() {
@@ -60,6 +60,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("%s, %v, want %q again", again.Values(), err, values)
 	}
 	opened := readBack(t, task.Decode(1, pairs(t, values)))
+	opened.Variables = spec.Variables // whose values nobody sees
 	if d, err = task.Define(&opened); err != nil || !slices.Equal(d.Values(), values) {
 		t.Errorf("from JSON: %s, %v, want %q", d.Values(), err, values)
 	}
@@ -300,7 +301,7 @@ func TestSetRefuses(t *testing.T) {
 		"max_timeouts": "-1", "max_losses": "many", "max_faults": "-1", "charge": "nobody", "archive": "never", "retry_delay": "-5m", "retry_backoff": "0.5",
 		"retry_max_delay": "0", "retry_jitter": "2", "retry_exit_codes": "1, 2", "fatal_exit_codes": "256", "queue": "a b", "env": "a:b",
 		"labels": "a", "resources": "gpu=0", "priority": "1001", "key": strings.Repeat("k", 257), "hold": strings.Repeat("h", 1025),
-		"args": "none", "step": "a\nb", "argv": `{"a":1}`,
+		"args": "none", "step": "a\nb", "argv": `{"a":1}`, "variables": `{"A":"***"}`,
 	} {
 		before := d.Values()
 		refused(t, d.Set(field, text), field)
@@ -309,4 +310,71 @@ func TestSetRefuses(t *testing.T) {
 		}
 	}
 	refused(t, d.Set("end_before", "10"), "start_after")
+}
+
+// TestVariables: they have one form, and the names that a shell can set.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "{}": "", `{ "b" : "<2>", "A" : "" }`: `{"A":"","b":"\u003c2\u003e"}`, `{"_x9":"ü=\u0001"}`: `{"_x9":"ü=\u0001"}`,
+	} {
+		if got, err := task.Parse("variables", text); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	long := strings.Repeat("canary", 11000)
+	for text, say := range map[string]string{
+		`["canary"]`: "an object of texts", `{"A":7,"B":"canary"}`: "an object of texts", "canary": "an object of texts",
+		"{\"A\":\"canary\xff\"}": "an object of texts", `{"9":"canary"}`: "letters, digits", `{"":"canary"}`: "letters, digits",
+		`{"A-B":"canary"}`: `"A-B"`, `{"TDF_WORKER":"canary"}`: "begin with TDF_", `{"A":"canary\u0000"}`: "without NUL",
+		`{"A":"` + long + `"}`: "at most 65536 bytes",
+	} {
+		_, err := task.Parse("variables", text)
+		refused(t, err, "variables")
+		if !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%.40s: %v", text, err)
+		}
+		var spec task.Spec
+		err = spec.SetJSON("variables", json.RawMessage(text), time.Time{})
+		refused(t, err, "variables")
+		if strings.Contains(err.Error(), "canary") {
+			t.Errorf("%.40s as JSON: %v", text, err)
+		}
+	}
+	_, err := task.Define(&task.Spec{Program: "p", Variables: map[string]string{"A": "canary\xff"}})
+	refused(t, err, "variables")
+	if !strings.Contains(err.Error(), `"A"`) || strings.Contains(err.Error(), "canary") {
+		t.Errorf("not UTF-8: %v", err)
+	}
+	one, other := task.Spec{Variables: map[string]string{"A": "1"}}, task.Spec{Variables: map[string]string{"A": "2"}}
+	if slices.Equal(one.Texts(), other.Texts()) {
+		t.Error("a submission that is repeated with other variables is taken for the same")
+	}
+}
+
+// TestVariablesAreMasked: whoever reads a task sees no value, and opens none with a mask. Its record has them.
+func TestVariablesAreMasked(t *testing.T) {
+	t.Parallel()
+	fields := map[string]string{"program": "p", "variables": `{"A":"canary","B":""}`}
+	read := task.Decode(7, fields)
+	if len(read.Variables) != 2 || read.Variables["A"] != "***" || read.Variables["B"] != "***" {
+		t.Errorf("read as %q", read.Variables)
+	}
+	shown, err := json.Marshal(read)
+	if err != nil || !strings.Contains(string(shown), `"variables":{"A":"***","B":"***"}`) || strings.Contains(string(shown), "canary") {
+		t.Errorf("shown as %s, %v", shown, err)
+	}
+	d, err := task.Redefine(fields)
+	if err != nil || d.Text("variables") != fields["variables"] {
+		t.Errorf("opened again with %q, %v", d.Text("variables"), err)
+	}
+	fields["variables"], _ = read.Text("variables")
+	_, err = task.Redefine(fields)
+	refused(t, err, "variables")
+	if !strings.Contains(err.Error(), "--env ") {
+		t.Errorf("without a remedy: %v", err)
+	}
+	if odd := task.Decode(7, map[string]string{"variables": "canary"}); odd.Variables != nil {
+		t.Errorf("what is no object is read as %q", odd.Variables)
+	}
 }

@@ -11,8 +11,7 @@ import (
 
 // Field is an attribute of a task that its opener can set.
 type Field struct {
-	// Name is that of the field in records, configurations and JSON; a flag has
-	// dashes for the underscores.
+	// Name is that of the field in records, configurations and JSON; see [Field.Flag].
 	Name string
 	// Default is the text where nobody says anything.
 	Default string
@@ -45,6 +44,7 @@ var table = []Field{
 	line("source", "", byOpener, text(func(s *Spec) *string { return &s.Source }, checkSource), "Where to get the program: `https://...`, `rsync:...`."),
 	line("input", "", byOpener, text(func(s *Spec) *string { return &s.Input }, func(string) error { return nil }), "Words that run.sh is called with, separated by blanks."),
 	line("argv", "", byOpener, argv(func(s *Spec) *[]string { return &s.Argv }), "Exact list of words that run.sh is called with, in the place of `input`."),
+	line("variables", "", byOpener, variables(func(s *Spec) *map[string]string { return &s.Variables }), "Environment variables of the program alone: a JSON object of texts. Names that begin with `TDF_` are the worker's."),
 	line("start_after", "0", byConfig, moment(func(s *Spec) (*time.Time, *time.Duration) { return &s.StartAfter, &s.StartIn }, "0"), "Earliest start, in unix seconds."),
 	line("end_before", infinite, byConfig, moment(func(s *Spec) (*time.Time, *time.Duration) { return &s.EndBefore, &s.EndIn }, infinite), "Latest moment of being executed, in unix seconds."),
 	line("timeout", infinite, byQueue, span(func(s *Spec) *time.Duration { return &s.Timeout }), "Longest time a round may run, its fetch included."),
@@ -142,6 +142,15 @@ func (f *Field) Type() (kind, limits string) { return f.name, f.limits }
 
 // List reports whether the field is a list.
 func (f *Field) List() bool { return f.list }
+
+// Flag is the name of the flag for the field: it has dashes for the underscores, and
+// env is --environment, since --env gives the program a variable.
+func (f *Field) Flag() string {
+	if f.Name == "env" {
+		return "environment"
+	}
+	return strings.ReplaceAll(f.Name, "_", "-")
+}
 
 // Usage is the beginning of Doc, for the help of a flag.
 func (f *Field) Usage() string {

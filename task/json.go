@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // fromJSON is the text of a JSON value.
@@ -15,7 +17,7 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil {
-		return "", bad("", string(raw), f.wantJSON())
+		return "", f.badJSON(raw)
 	}
 	switch v := value.(type) {
 	case string:
@@ -35,7 +37,7 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	case map[string]any:
 		return f.several(raw, jsonObject, paired(v))
 	}
-	return "", bad("", string(raw), f.wantJSON())
+	return "", f.badJSON(raw)
 }
 
 // several is the text of an array or an object, for a field of that form; text is that of a list.
@@ -46,7 +48,15 @@ func (f *Field) several(raw json.RawMessage, form, text string) (string, error) 
 	case f.list:
 		return text, nil
 	}
-	return "", bad("", string(raw), f.wantJSON())
+	return "", f.badJSON(raw)
+}
+
+// badJSON is the error for a value that cannot be.
+func (f *Field) badJSON(raw json.RawMessage) error {
+	if f.secret {
+		return bad("", clean.Hidden, f.wantJSON())
+	}
+	return bad("", string(raw), f.wantJSON())
 }
 
 // HeldText is the reason of a task that is held without one.
@@ -59,6 +69,8 @@ func (f *Field) wantJSON() string {
 		return "true, false, or the reason as a text"
 	case f.name == jsonArray:
 		return "a list of texts"
+	case f.secret:
+		return wantVariables
 	case f.name == jsonObject:
 		return `an object of texts, such as {"tenant":"acme"}`
 	case f.limits == ofCodes:

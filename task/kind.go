@@ -28,8 +28,8 @@ type kind struct {
 	clear func(s *Spec)
 	// value is what the field of a spec holds.
 	value func(s *Spec) any
-	// textual says that this is a text, or a list of them.
-	textual bool
+	// textual says that this is a text, or a list of them, secret that nobody who looks at a task, and no error, may show its values.
+	textual, secret bool
 }
 
 // bind binds a kind to a field of Spec, whose zero value says nothing: write is
@@ -334,14 +334,19 @@ func checkArgv(s string) (string, error) {
 
 // meta is a map of texts, a JSON object in records.
 func meta(field func(*Spec) *map[string]string) kind {
-	return bind(kind{name: jsonObject, limits: "of texts", parse: checkMeta}, field, metaText, func(s string) map[string]string {
-		var m map[string]string
-		_ = json.Unmarshal([]byte(s), &m) // was parsed
-		return m
-	})
+	return bind(kind{name: jsonObject, limits: "of texts", parse: checkMeta}, field, metaText, textsOf)
 }
 
 const jsonObject = "JSON object"
+
+// textsOf is the map of a text that was parsed; nil for any other text.
+func textsOf(text string) map[string]string {
+	var m map[string]string
+	if json.Unmarshal([]byte(text), &m) != nil {
+		return nil
+	}
+	return m
+}
 
 // metaText is a map as records have it. What JSON would change becomes the text, as
 // in listText.
@@ -385,6 +390,26 @@ func checkMeta(s string) (string, error) {
 		return "", nil
 	}
 	return metaText(m), nil
+}
+
+// variables is a map of texts that may be secrets, a JSON object in records.
+func variables(field func(*Spec) *map[string]string) kind {
+	k := bind(kind{name: jsonObject, limits: "of texts, at most 64 KiB", parse: checkVariables}, field, variablesText, textsOf)
+	k.secret = true
+	return k
+}
+
+// variablesText is a map as records have it. A value that JSON would change becomes a NUL,
+// so that it is refused by its name.
+func variablesText(m map[string]string) string {
+	sound := make(map[string]string, len(m))
+	for name, value := range m {
+		if !utf8.ValidString(value) {
+			value = "\x00"
+		}
+		sound[name] = value
+	}
+	return metaText(sound)
 }
 
 func checkSource(s string) error {

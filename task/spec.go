@@ -54,6 +54,10 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Input string
 	// Argv, if not nil, is the exact list of words and takes the place of Input.
 	Argv []string
+	// Variables are set in the environment of the program, and of nothing else, in the place of those of the worker. Their names
+	// are letters, digits and underscores, without TDF_ in front, their values UTF-8 texts; as JSON all have at most 64 KiB. They may
+	// be secrets: a task that is read has *** for each value.
+	Variables map[string]string
 	// StartAfter is the earliest start, EndBefore the latest moment of being executed,
 	// both on Redis' clock. StartIn and EndIn are the same as so long after the task is
 	// opened; negative for at once, and for no end. Of a start only one can be given,
@@ -205,7 +209,7 @@ func (s *Spec) Texts() []string {
 	texts := make([]string, 0, len(table)+len(s.Needs))
 	for i := range table {
 		f := &table[i]
-		if f.moment || f.name == jsonObject {
+		if f.moment || f.Name == "meta" {
 			continue
 		}
 		text, said := f.get(s)
@@ -256,6 +260,9 @@ func (s *Spec) decode(fields map[string]string) {
 				f.set(s, f.Default)
 			}
 			continue
+		}
+		if f.secret {
+			text = clean.Values(text)
 		}
 		canonical, err := f.parse(text)
 		switch {

@@ -3,12 +3,15 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -103,4 +106,57 @@ func TestCommandsLabel(t *testing.T) {
 	if _, err := assemble(o); err == nil || !strings.Contains(err.Error(), "set commands") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Variables are those of the program: they win over the worker's, and what starts it or fetches it has none of them.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	bin, wrong := t.TempDir(), t.TempDir()
+	hosttest.WriteProgram(t, filepath.Join(bin, "tool"), "#!/bin/sh\n/bin/echo $PATH $HOME $TDF_WORKER $LD_PRELOAD\n", 0o755)
+	hosttest.WriteProgram(t, filepath.Join(wrong, "tool"), "#!/bin/sh\n/bin/echo wrong\n", 0o755)
+	record := filepath.Join(t.TempDir(), "env")
+	rsync := programFile(t, "rsync", "#!/bin/sh\nenv > "+record+"\nfor dst; do :; done\nprintf '#!/bin/sh\\n/usr/bin/env' > $dst/run.sh\nchmod +x $dst/run.sh\n")
+	set := func(d *task.Definition) {
+		storetest.Set(d, "variables", `{"PATH":"`+wrong+`","HOME":"/h","LD_PRELOAD":"","GODEBUG":"inittrace=1","CANARY":"7"}`)
+	}
+	s.start(t, func(o *options) {
+		o.environ = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		fo := fetch.DefaultOptions()
+		fo.Dir, fo.Worker, fo.RsyncPath = s.programs, "w", rsync
+		fetcher, err := fetch.New(fo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = fetcher.Close() })
+		o.Programs = fetcher
+	})
+	found := s.await(t, s.open(t, command(t, "tool"), set), sm.Executed)
+	checkFields(t, found, map[string]string{"0:output": wrong + " /h w\n", "0:stderr": "-", "0:error": ""})
+	fetched := s.await(t, s.open(t, func(d *task.Definition) { storetest.Set(d, "program", "p", "source", "rsync:host:run.sh") }, set), sm.Executed)
+	if env, err := os.ReadFile(record); err != nil || strings.Contains(string(env), "CANARY") || strings.Contains(string(env), wrong) {
+		t.Errorf("the fetch had %s, %v", env, err)
+	}
+	checkContains(t, "output", fetched.Fields["0:output"], "CANARY=7\n", "GODEBUG=inittrace=1\n", "PATH="+wrong+"\n")
+}
+
+// A foreign client does not set what the worker says, and a handler, which may print its job, has no variables.
+func TestVariablesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, command(t, "env"))
+	handled := s.open(t, func(d *task.Definition) { storetest.Set(d, "program", "h", "variables", `{"A":"canary"}`) })
+	s.Raw.HSet(t.Context(), s.Key("task:"+strconv.FormatInt(id, 10)), "variables", `{"TDF_WORKER":"canary"}`)
+	s.start(t, func(o *options) {
+		o.Handlers = map[string]Handler{"h": func(_ context.Context, j *Job) error {
+			_, err := fmt.Fprint(j.Stdout(), len(j.Task.Variables))
+			return err
+		}}
+	})
+	got := s.await(t, id, sm.Executed)
+	checkContains(t, "error", got.Fields["0:error"], "variables", "TDF_WORKER")
+	if strings.Contains(got.Fields["0:error"], "canary") {
+		t.Errorf("the error shows a value: %s", got.Fields["0:error"])
+	}
+	checkFields(t, s.await(t, handled, sm.Executed), map[string]string{"0:output": "0"})
 }

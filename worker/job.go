@@ -56,10 +56,11 @@ type told struct {
 
 // job is the round as its handler sees it.
 func (r *round) job() *Job {
-	t := &r.Task
+	t, spec := &r.Task, r.Spec
+	spec.Variables = nil // they are for programs, and a handler may print its job
 	j := &Job{
 		Task: task.Task{
-			ID: t.ID, State: t.State, Round: t.Round, Rev: t.Rev, Plan: r.Plan, Spec: r.Spec,
+			ID: t.ID, State: t.State, Round: t.Round, Rev: t.Rev, Plan: r.Plan, Spec: spec,
 			Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Faults: t.Faults,
 		},
 		Attempt: t.Round - t.Releases + 1,

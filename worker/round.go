@@ -240,7 +240,7 @@ func (r *round) program(s taken) shim.Program {
 	w := r.worker
 	return shim.Program{
 		Dir: r.dir, File: r.command, View: r.view, Args: r.words(),
-		Env:     process.Environment(w.allow, w.environ, r.variables()),
+		Env: process.Environment(w.allow, w.environ, r.variables()), Variables: r.Spec.Variables,
 		Output:  [2]shim.Taker{s.out, s.err},
 		Grace:   w.opts.KillGrace,
 		StopNow: func() bool { return r.slot.hard.Load() || w.stoppedNow.Load() },

@@ -41,6 +41,11 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 	if err := r.checkWords(); err != nil {
 		return err
 	}
+	if r.Spec.Variables != nil {
+		if err := r.checkVariables(); err != nil {
+			return err
+		}
+	}
 	if err := r.makePlace(ctx, v); err != nil {
 		return fmt.Errorf("could not make the directory of the round at worker '%s': %w", r.worker.opts.Name, err)
 	}

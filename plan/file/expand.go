@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -38,7 +37,7 @@ func (p *Plan) all() []planTask {
 }
 
 // MarshalJSON writes the plan with the names of the file. What a task needs are places among its tasks; passwords and tokens of
-// sources are masked.
+// sources, and the values of variables, are masked.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -127,9 +126,7 @@ func (t *planTask) object() map[string]any {
 	}
 	for i := range t.fields {
 		f := &t.fields[i]
-		if object[f.name] = f.json(); f.name == sourceField {
-			object[f.name] = clean.Source(f.value.text)
-		}
+		object[f.name] = f.shown()
 	}
 	return object
 }

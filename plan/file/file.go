@@ -81,12 +81,13 @@ const (
 
 // Names of fields of a task that this package knows.
 const (
-	programField = "program"
-	sourceField  = "source"
-	inputField   = "input"
-	argvField    = "argv"
-	keyField     = "key"
-	holdField    = "hold"
+	programField   = "program"
+	sourceField    = "source"
+	inputField     = "input"
+	argvField      = "argv"
+	variablesField = "variables"
+	keyField       = "key"
+	holdField      = "hold"
 )
 
 func (f *document) step(name string) *step {

@@ -8,6 +8,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // kind is what a value of the file is.
@@ -183,6 +185,17 @@ func (v value) each(change func(string) (string, error)) (value, error) {
 		}
 	}
 	return out, err
+}
+
+// shown is the field as people may see it.
+func (f *taskField) shown() any {
+	switch f.name {
+	case sourceField:
+		return clean.Source(f.value.text)
+	case variablesField:
+		return json.RawMessage(clean.Values(string(f.json())))
+	}
+	return f.json()
 }
 
 // json is the field as submit --from-json reads it.

@@ -63,7 +63,7 @@ func TestWhyIsRight(t *testing.T) {
 		"drained":    {[][]string{{"worker", "drain", "w"}}, nil, nil, []string{"node=n1"}, []string{"drain"}},
 		"pinned":     {nil, []string{"nodes_pin=n2"}, nil, []string{"node=n1"}, []string{"pinned to n2"}},
 		"ignored":    {nil, []string{"nodes_ignore=n1"}, nil, []string{"node=n1"}, []string{"avoids the nodes"}},
-		"nobody":     {nil, []string{"class=render"}, []string{"--env", "java", "-l", "zone=eu", "--resource", "gpu=2"}, nil, []string{"no worker is alive"}},
+		"nobody":     {nil, []string{"class=render"}, []string{"--environment", "java", "-l", "zone=eu", "--resource", "gpu=2"}, nil, []string{"no worker is alive"}},
 		"all at once": {[][]string{{"queue", "pause", "q"}, {"node", "set", "n1", "maxthreads=0"}, {"worker", "drain", "w"}},
 			[]string{"threads=0", "maxthreads=0"}, []string{"--hold"}, []string{"node=n1"}, []string{"held", "paused", "threads", "drain", "n1"}},
 	} {
@@ -100,9 +100,9 @@ func TestWhyNamesTheNearest(t *testing.T) {
 	w.worker(t, "near", "node=n2", "env=python", "labels=gpu=v100", "resources=gpu=1").Says(t, "registered")
 	p := w.script(t, "p", "true")
 	for _, c := range []struct{ submit, says []string }{
-		{[]string{"--env", "python", "-l", "gpu=a100"}, []string{"gpu=a100", "gpu=v100", "near", "labels"}},
-		{[]string{"--env", "python", "--resource", "gpu=2"}, []string{"gpu", "near", "put gpu=2 into [worker] resources"}},
-		{[]string{"--env", "perl", "--resource", "gpu=1"}, []string{"perl", "python", "near", "env = perl"}},
+		{[]string{"--environment", "python", "-l", "gpu=a100"}, []string{"gpu=a100", "gpu=v100", "near", "labels"}},
+		{[]string{"--environment", "python", "--resource", "gpu=2"}, []string{"gpu", "near", "put gpu=2 into [worker] resources"}},
+		{[]string{"--environment", "perl", "--resource", "gpu=1"}, []string{"perl", "python", "near", "env = perl"}},
 	} {
 		id := w.submitted(t, p, c.submit...)
 		contains(t, "why", w.text(t, "why", id2text(id)), c.says...)

@@ -305,3 +305,34 @@ func TestArchiveOfTwoNamespaces(t *testing.T) {
 		t.Errorf("%d tasks", n)
 	}
 }
+
+// Nobody who looks at a task sees the values of its variables, wherever it is; only what repeats it has them.
+func TestVariablesAreMasked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := t.TempDir()
+	b.must("submit", "--program", "p", "-e", "PASSWORD=canary", "--end-before", "inf", "--archive", "manager")
+	views := []string{"show 1", "show 1 --json", "ls --json", "why 1", "logs 1", "results 1", "results 1 --jsonl", "export 1", "audit", "doctor"}
+	look := func(more string) (all string) {
+		for _, view := range views {
+			r := b.run(fields(view + more)...)
+			if all += r.out; strings.Contains(r.out+r.err, "canary") {
+				t.Errorf("%s%s: %+v", view, more, r)
+			}
+		}
+		return all
+	}
+	wantText(t, look(""), "PASSWORD=***", `"PASSWORD": "***"`)
+	worktest.Drain(t, b.store, worktest.Fail)
+	b.archiveAll()
+	wantText(t, look(""), "PASSWORD=***", `"variables":"{\"PASSWORD\":\"***\"}"`)
+	b.must("retry", "1")
+	wantFields(t, b, 2, map[string]string{"variables": `{"PASSWORD":"canary"}`})
+	b.must("replay", "1", "--no-wait")
+	wantFields(t, b, 3, map[string]string{"variables": `{"PASSWORD":"canary"}`})
+	b.must("cancel", "2-3")
+	b.archiveAll()
+	b.retire(dir)
+	views = []string{"show 1", "show 1 --json", "ls --json", "logs 1", "results 1 --jsonl"}
+	wantText(t, look(" --archive "+dir), "PASSWORD=***", `"PASSWORD": "***"`)
+}

@@ -77,6 +77,7 @@ const (
 	labelsField     = "labels"
 	resourcesField  = "resources"
 	metaField       = "meta"
+	variablesField  = "variables"
 	keyField        = "key"
 )
 

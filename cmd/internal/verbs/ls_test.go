@@ -12,7 +12,7 @@ func TestLsSelects(t *testing.T) {
 	t.Parallel()
 	b := played(t)
 	b.must("queue", "add", "nightly")
-	b.must("submit", "--program", "other", "--queue", "nightly", "--env", "lab", "--resource", "gpu=1", "--start-after", "4000000000")
+	b.must("submit", "--program", "other", "--queue", "nightly", "--environment", "lab", "--resource", "gpu=1", "--start-after", "4000000000")
 	for args, want := range map[string]string{
 		"2-4": "2 3 4", "last": "6", "5,last": "5 6", "--program other": "6", "--queue default --state open": "5", "--match ^one": "2",
 		"1-5 --state succeeded": "1 4", "all --state failed,timed_out": "2 3", "--program nobody": "",
@@ -51,7 +51,7 @@ func TestLsColumns(t *testing.T) {
 	}
 	wantText(t, b.must("ls", "-o", "wide"), "QUEUE    PRIORITY  WORKER  NODE    ASKS", "default  0         w1      node-1  -")
 	b.must("queue", "add", "q")
-	b.must("submit", "--program", "p", "--queue", "q", "--env", "lab", "-l", "disk=ssd", "--resource", "gpu=1", "--priority", "3")
+	b.must("submit", "--program", "p", "--queue", "q", "--environment", "lab", "-l", "disk=ssd", "--resource", "gpu=1", "--priority", "3")
 	wantText(t, b.must("ls"), "QUEUE ", "  q  ")
 	wantText(t, b.must("ls", "-o", "wide"), "env lab disk=ssd gpu=1")
 	list := b.value(0, "ls", "1,2").([]any)
@@ -72,7 +72,7 @@ func TestShowOrders(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.must("queue", "add", "q")
-	b.must("submit", "--program", "p", "--queue", "q", "--env", "lab", "-l", "disk=ssd", "--resource", "gpu=1,mem=4", "--charge", "program", "--archive", "at_once",
+	b.must("submit", "--program", "p", "--queue", "q", "--environment", "lab", "-l", "disk=ssd", "--resource", "gpu=1,mem=4", "--charge", "program", "--archive", "at_once",
 		"--retry-delay", "30", "--fatal-exit-codes", "2,3", "--hold=later", "--key", "k", "--priority", "-5")
 	b.srv.Do(t, "HSET", b.ns+":task:1", "not_before", "4000000000", "0:class", "host", "0:error", "bad disk")
 	wantText(t, b.must("show", "last"), "held              later", "queue             q", "priority          -5", "env               lab",

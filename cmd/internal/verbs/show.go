@@ -156,6 +156,7 @@ func showFields(out *cli.Output, t *task.Task) {
 	table.Row("program", t.Program)
 	table.Row("source", clean.Source(t.Source))
 	table.Row("input", task.InputText(t.Input, t.Argv))
+	table.Some(variablesField, pairsText(t.Variables))
 	placeRows(table, t)
 	table.Row("start_after", cmp.Or(bound(t.StartAfter), "0"))
 	if !t.NotBefore.IsZero() {
@@ -211,7 +212,12 @@ func placeRows(table *cli.Table, t *task.Task) {
 	table.Some("class", t.Class)
 	table.Some("key", t.Key)
 	table.Some("comment", t.Comment)
-	table.Some(metaField, joined(t.Meta, func(name, text string) string { return name + "=" + text }))
+	table.Some(metaField, pairsText(t.Meta))
+}
+
+// pairsText are texts as people write them: tenant=acme, trace=7.
+func pairsText(m map[string]string) string {
+	return joined(m, func(name, text string) string { return name + "=" + text })
 }
 
 // amounts are resources as people write them: gpu=1, mem=2048.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ import (
 type submission struct {
 	texts              map[string]*string // of the flags, by the names of the fields
 	labels, resources  []string
-	meta               []string
+	meta, variables    []string
 	hold               string
 	eachLine, fromJSON string
 	array              string
@@ -53,6 +54,7 @@ func (a *app) submit() *cobra.Command {
 			"1h30m. inf is a time without end, unlimited a number without limit, and none an empty list. With\n" +
 			"--key a second submission opens nothing and prints the id of the first.",
 		Example: "  tdf-manager submit -- simulate --seed 7\n" +
+			"  tdf-manager submit -e LANG=C -e TOKEN -- simulate\n" +
 			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
 			"  tdf-manager submit --each-line commands.txt\n" +
 			"  tdf-manager submit --upload . --array 1-100 -- ./simulate --seed {}\n" +
@@ -86,16 +88,18 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	sub.texts = map[string]*string{}
 	for _, f := range task.Fields() {
 		switch f.Name {
-		case inputField, argvField, labelsField, resourcesField, metaField, holdField:
+		case inputField, argvField, labelsField, resourcesField, metaField, variablesField, holdField:
 			continue // are given in other ways
 		}
 		if !f.Planned {
-			sub.texts[f.Name] = flags.String(strings.ReplaceAll(f.Name, "_", "-"), "", f.Usage())
+			sub.texts[f.Name] = flags.String(f.Flag(), "", f.Usage())
 		}
 	}
 	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
 	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node; may be repeated")
 	flags.StringArrayVar(&sub.meta, metaField, nil, "name=text that is passed on with the task; may be repeated")
+	flags.StringArrayVarP(&sub.variables, envField, "e", nil,
+		"KEY=VALUE for the environment of the program, or KEY as it is set here; may be repeated")
 	flags.StringVar(&sub.hold, holdField, "", "begin held, until release; --hold=REASON says why")
 	flags.Lookup(holdField).NoOptDefVal = heldAnyway
 }
@@ -109,15 +113,14 @@ func (sub *submission) given(now time.Time) (task.Spec, error) {
 	if sub.hold == heldAnyway {
 		spec.Hold = task.HeldText
 	}
-	for _, pair := range sub.meta {
-		name, text, ok := strings.Cut(pair, "=")
-		if !ok {
-			return spec, &statemachine.FieldError{Field: metaField, Value: pair, Want: "name=text"}
-		}
-		if spec.Meta == nil {
-			spec.Meta = map[string]string{}
-		}
-		spec.Meta[name] = text
+	var err error
+	if spec.Meta, err = pairs(sub.meta, func(name string) (string, error) {
+		return "", &statemachine.FieldError{Field: metaField, Value: name, Want: "name=text"}
+	}); err != nil {
+		return spec, err
+	}
+	if spec.Variables, err = pairs(sub.variables, variableHere); err != nil {
+		return spec, err
 	}
 	for _, f := range task.Fields() {
 		text := sub.texts[f.Name]
@@ -132,6 +135,35 @@ func (sub *submission) given(now time.Time) (task.Spec, error) {
 		return spec, err
 	}
 	return spec, spec.Set(resourcesField, strings.Join(sub.resources, ","), now)
+}
+
+// pairs reads texts of the form name=text. missing gives the text of a name alone; nil if there are no pairs.
+func pairs(texts []string, missing func(name string) (string, error)) (map[string]string, error) {
+	var m map[string]string
+	for _, pair := range texts {
+		name, text, ok := strings.Cut(pair, "=")
+		if !ok {
+			var err error
+			if text, err = missing(name); err != nil {
+				return nil, err
+			}
+		}
+		if m == nil {
+			m = map[string]string{}
+		}
+		m[name] = text
+	}
+	return m, nil
+}
+
+// variableHere is the value that a variable has here. --env was the flag of the environment that a worker must share.
+func variableHere(name string) (string, error) {
+	value, set := os.LookupEnv(name)
+	if !set {
+		return "", cli.Usagef("--env %q: no variable of that name is set here; write --env %s=VALUE, or, for the environment "+
+			"that a worker must share, --environment %s", name, name, name)
+	}
+	return value, nil
 }
 
 // do reads and checks everything before it opens anything.

@@ -32,7 +32,7 @@ func TestSubmitDemands(t *testing.T) {
 		"retry_delay": "30", "retry_backoff": "2", "retry_max_delay": "3600", "retry_jitter": "0.5",
 		"retry_exit_codes": "75,111", "fatal_exit_codes": "2", "charge": "program", "key": "k1", "hold": "by hand", "state": "blocked",
 	}
-	b.must("submit", "--program", "p", "--queue", "q", "--env", "lab", "-l", "disk=ssd", "--label", "a=1", "--resource", "mem=2048",
+	b.must("submit", "--program", "p", "--queue", "q", "--environment", "lab", "-l", "disk=ssd", "--label", "a=1", "--resource", "mem=2048",
 		"--resource", "gpu=1", "--priority", "7", "--max-faults", "3", "--retry-delay", "30", "--retry-backoff", "2",
 		"--retry-max-delay", "1h", "--retry-jitter", "0.5", "--retry-exit-codes", "75,111", "--fatal-exit-codes", "2",
 		"--charge", "program", "--key", "k1", "--hold=by hand")
@@ -124,7 +124,7 @@ func TestSubmitRefusesDemands(t *testing.T) {
 		"--resource GPU=1":          {"resources"},
 		"--priority 1001":           {"priority", "1001"},
 		"--priority high":           {"priority", "high"},
-		"--env a/b":                 {"env"},
+		"--environment a/b":         {"env"},
 		"--max-faults=-1":           {"max_faults"},
 		"--retry-delay soon":        {"retry_delay", "soon"},
 		"--retry-backoff 0.5":       {"retry_backoff", "0.5"},
@@ -175,5 +175,24 @@ func TestSubmitDry(t *testing.T) {
 	}
 	if r := b.unchanged("submit", "--program", "p", "-n", "--queue", "nobody"); r.code != 2 {
 		t.Errorf("unknown queue: %+v", r)
+	}
+}
+
+// The environment of the program is given by the flag that was that of routing.
+func TestSubmitVariables(t *testing.T) {
+	t.Setenv("HERE", "from here")
+	b := newBench(t)
+	b.must("submit", "-e", "A=x=y", "--env", "HERE", "--env", "EMPTY=", "--env", "A=last", "--", "true")
+	wantFields(t, b, 1, map[string]string{"variables": `{"A":"last","EMPTY":"","HERE":"from here"}`, "env": ""})
+	b.must("submit", "-e", "N=canary", "--array", "1-2", "--", "true")
+	wantFields(t, b, 3, map[string]string{"variables": `{"N":"canary"}`})
+	for args, say := range map[string]string{
+		"--env python":    "no variable of that name is set here; write --env python=VALUE, or, for the environment that a worker must share, --environment python",
+		"-e TDF_X=canary": "begin with TDF_", "-e a-b=canary": "letters, digits", "-e A=***": "as submit --env A=VALUE does",
+	} {
+		r := b.run(append(append([]string{"submit"}, strings.Fields(args)...), "--", "true")...)
+		if r.code != 2 || !strings.Contains(r.err, say) || strings.Contains(r.err, "canary") {
+			t.Errorf("%s: %+v", args, r)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func TestWhy(t *testing.T) {
 	b.worker("w1")
 	b.must("submit", "--program", "p", "--label", "disk=tape") // beside gpu=1 and disk=ssd
 	wantText(t, b.must("why", "last"), "-> put disk=tape into [worker] labels of worker w1, and start it again\n")
-	b.must("submit", "--program", "p", "--env", "ruby", "--label", "gpu=1")
+	b.must("submit", "--program", "p", "--environment", "ruby", "--label", "gpu=1")
 	wantText(t, b.must("why", "last"), "-> set [worker] env = ruby for worker w1, and start it again\n")
 }
 

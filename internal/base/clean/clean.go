@@ -3,6 +3,7 @@
 package clean
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -76,8 +77,8 @@ func escaped(r rune, text string) string {
 	}
 }
 
-// hidden stands where something was masked.
-const hidden = "***"
+// Hidden stands where something was masked.
+const Hidden = "***"
 
 // Source makes the source of a program fit to be shown: a login in it and the
 // value of every parameter behind a '?' or '#' are masked, since no list of names
@@ -97,6 +98,23 @@ func URLs(text string) string {
 	return within.ReplaceAllStringFunc(text, Source)
 }
 
+// Values makes a JSON object of texts fit to be shown: each text, which may be a secret, is
+// masked. Of any other text but the empty one nothing is left.
+func Values(object string) string {
+	if object == "" {
+		return ""
+	}
+	var texts map[string]string
+	if json.Unmarshal([]byte(object), &texts) != nil {
+		return Hidden
+	}
+	for name := range texts {
+		texts[name] = Hidden
+	}
+	masked, _ := json.Marshal(texts) //nolint:errchkjson // texts always can
+	return string(masked)
+}
+
 // maskLogin masks what stands before the host. In a sound URL an '@' of the path is
 // none; in another text it may end a password with odd characters.
 func maskLogin(s string) string {
@@ -113,9 +131,9 @@ func maskLogin(s string) string {
 	case at <= start || !web && !strings.ContainsRune(s[start:at], ':'):
 		return s
 	case strings.ContainsAny(s[start:at], "?#"): // the end of a login, or in a parameter
-		return s[:start] + hidden
+		return s[:start] + Hidden
 	default:
-		return s[:start] + hidden + s[at:]
+		return s[:start] + Hidden + s[at:]
 	}
 }
 
@@ -146,8 +164,8 @@ func maskParameter(text string, sign byte) string {
 	case named && value == "", text == "", sign == '#' && name == "sha256" && strings.Trim(value, "0123456789abcdefABCDEF") == "":
 		return text
 	case named:
-		return name + "=" + hidden
+		return name + "=" + Hidden
 	default:
-		return hidden
+		return Hidden
 	}
 }

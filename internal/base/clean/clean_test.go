@@ -79,3 +79,14 @@ func FuzzLine(f *testing.F) {
 		}
 	})
 }
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "canary": "***", `{"A":1}`: "***", "{}": "{}", `{"B":"canary","A":""}`: `{"A":"***","B":"***"}`,
+	} {
+		if got := Values(text); got != want {
+			t.Errorf("%q is masked as %q, want %q", text, got, want)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -39,7 +40,7 @@ type Head struct {
 type Record struct {
 	Head
 
-	// Fields are all fields of its hash in Redis, byte for byte.
+	// Fields are all fields of its hash in Redis, byte for byte; the values of variables are masked.
 	Fields map[string]string
 }
 
@@ -54,8 +55,13 @@ type line struct {
 // codedName begins the name of a field in line.Base64 that is in base64 itself.
 const codedName = "="
 
-// NewRecord makes the record of an archived task from the fields of its hash, which it keeps.
+// NewRecord makes the record of an archived task from the fields of its hash, which it keeps, but for the values of its variables:
+// these may be secrets, and an archive is kept for long.
 func NewRecord(id, epoch int64, outcome statemachine.State, fields map[string]string) Record {
+	if text := fields["variables"]; text != "" {
+		fields = maps.Clone(fields)
+		fields["variables"] = clean.Values(text)
+	}
 	r := Record{Head: Head{V: Version, ID: id, Epoch: epoch, Outcome: string(outcome)}, Fields: fields}
 	r.Created = cmp.Or(fields["created"], earliest(fields["0:open"], fields["0:blocked"]))
 	r.Archived = fields[fields["round"]+":"+string(statemachine.Archived)]

@@ -57,6 +57,11 @@ func TestRecordHead(t *testing.T) {
 	if r.Rev != 9 || r.Archived != "8.25" || r.ArchivedAt() != 8_250_000 || r.Outcome != "failed" {
 		t.Errorf("%+v", r.Head)
 	}
+	given := map[string]string{"input": "1", "variables": `{"A":"canary","B":""}`}
+	r = NewRecord(1, 1, statemachine.Failed, given)
+	if r.Fields["variables"] != `{"A":"***","B":"***"}` || r.Fields["input"] != "1" || given["variables"] != `{"A":"canary","B":""}` {
+		t.Errorf("the archive has %v, of %v", r.Fields, given)
+	}
 }
 
 func TestRefusedRecords(t *testing.T) {

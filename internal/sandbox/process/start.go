@@ -47,8 +47,10 @@ type Command struct {
 	// Dir is the working directory: of a program, it holds run.sh.
 	Dir string
 	// File is executed in the place of ./run.sh: an absolute path, or a name that is looked
-	// up in the PATH of Env, where only absolute directories count. Empty for run.sh.
+	// up in Path, where only absolute directories count. Empty for run.sh.
 	File string
+	// Path is where File is looked up; empty for the PATH of Env.
+	Path string
 	// Args are the words after it; see SplitInput.
 	Args []string
 	// Env is the complete environment as NAME=value; nothing is added. See Environment.
@@ -117,7 +119,7 @@ func (c *Command) find() (string, error) {
 	case strings.Contains(c.File, "/"):
 		return c.File, nil
 	}
-	path, found := c.searched(), ""
+	path, found := cmp.Or(c.Path, SearchPath(c.Env)), ""
 	c.as(func() {
 		for dir := range strings.SplitSeq(path, ":") {
 			file := filepath.Join(dir, c.File)
@@ -133,9 +135,9 @@ func (c *Command) find() (string, error) {
 	return found, nil
 }
 
-// searched returns the PATH of the command; without one, what the C library would search.
-func (c *Command) searched() string {
-	for _, entry := range slices.Backward(c.Env) {
+// SearchPath returns the PATH of an environment; without one, what the C library would search.
+func SearchPath(env []string) string {
+	for _, entry := range slices.Backward(env) {
 		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
 			return path
 		}

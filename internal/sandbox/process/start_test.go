@@ -162,6 +162,10 @@ func TestCommandIsFound(t *testing.T) {
 	if got := run(t, Command{Dir: dir, File: "shell", Args: []string{"-c", "echo $0"}, Env: env}); got != "shell\n" {
 		t.Errorf("it was called %q", got)
 	}
+	elsewhere := []string{"PATH=" + other}
+	if got := run(t, Command{Dir: dir, File: "sim", Path: bin, Env: elsewhere}); got != "sim 0 \n" {
+		t.Errorf("in another path than that of the program: %q", got)
+	}
 	if got := run(t, Command{Dir: dir, File: "true"}); got != "" {
 		t.Errorf("without PATH: %q", got)
 	}

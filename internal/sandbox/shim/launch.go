@@ -54,6 +54,7 @@ func (p *plan) execute(file string, argv []string, attr *syscall.ProcAttr) (int,
 	defer func() { _ = report.Close() }() // nothing is written through it
 	attr.Files = append(attr.Files[:reportFD:reportFD], uintptr(pipe[1]))
 	words := append([]string{launcherName, string(text), file}, argv...)
+	attr.Env = disguised(attr.Env)
 	pid, err := syscall.ForkExec(self, words, attr)
 	_ = unix.Close(pipe[1])
 	if err != nil {
@@ -140,7 +141,21 @@ func launch(words []string) (string, error) {
 	if len(words) < 3 {
 		return "", nil
 	}
-	return stepExecute, syscall.Exec(words[1], words[2:], os.Environ()) //nolint:wrapcheck // likewise
+	return stepExecute, syscall.Exec(words[1], words[2:], disguised(os.Environ())) //nolint:wrapcheck // likewise
+}
+
+// disguised changes an environment so that a launcher, which may have the rights of root, carries it and does not heed it:
+// LD_PRELOAD or GODEBUG are for the program. Twice it is the same again, and no entry gets longer. The token stays, by which
+// a launcher is found that hangs.
+func disguised(env []string) []string {
+	changed := make([]string, len(env))
+	for i, entry := range env {
+		if entry != "" && !strings.HasPrefix(entry, tokenVariable) {
+			entry = string([]byte{entry[0] ^ 0x80}) + entry[1:]
+		}
+		changed[i] = entry
+	}
+	return changed
 }
 
 func join(file string) error {

@@ -59,6 +59,22 @@ func TestRunAs(t *testing.T) {
 	}
 }
 
+// What starts a program does not heed the variables that are for it; they win over those of the user.
+func TestVariablesAreForTheProgram(t *testing.T) {
+	t.Parallel()
+	needRoot(t, "run_as")
+	for _, limits := range []map[string]uint64{nil, {"core": 0}} {
+		s := open(t, Options{Want: Group, RunAs: "nobody", Rlimits: limits, Name: t.Name() + cause(limits)})
+		_, text := run(t, s, Program{
+			Dir: public(t, `echo "$GODEBUG $HOME $USER $A"`), Env: []string{path, "HOME=/root", "A=1"},
+			Variables: map[string]string{"GODEBUG": "inittrace=1", "HOME": "/h", "A": "2"},
+		})
+		if text != "inittrace=1 /h nobody 2\n" {
+			t.Errorf("%v: got %q", limits, text)
+		}
+	}
+}
+
 func cause(limits map[string]uint64) string { return strings.Repeat("l", len(limits)) }
 
 // A start may have failed because there is no other thread to be had: what finds out why runs on the same one.

@@ -149,7 +149,7 @@ type order struct {
 // encode joins words by NUL, which none of them holds: arguments are bytes and need not be
 // text, so JSON would spoil them.
 func (o *order) encode() []byte {
-	words := slices.Concat([]string{o.Dir, o.File, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(len(o.Args))}, o.Args, o.Env)
+	words := slices.Concat([]string{o.Dir, o.File, o.Path, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(len(o.Args))}, o.Args, o.Env)
 	return []byte(strings.Join(words, "\x00"))
 }
 
@@ -157,7 +157,7 @@ var errGarbled = errors.New("a message is garbled")
 
 func decodeOrder(data []byte) (o order, err error) {
 	words := strings.Split(string(data), "\x00")
-	const head = 6
+	const head = 7
 	if len(words) < head {
 		return o, errGarbled
 	}
@@ -165,8 +165,8 @@ func decodeOrder(data []byte) (o order, err error) {
 	if err != nil || n < 0 || n > len(words)-head {
 		return o, errGarbled
 	}
-	o.Dir, o.File, o.Args, o.Env = words[0], words[1], words[head:head+n], words[head+n:]
-	o.view = View{Lower: words[2], Work: words[3], Store: words[4]}
+	o.Dir, o.File, o.Path, o.Args, o.Env = words[0], words[1], words[2], words[head:head+n], words[head+n:]
+	o.view = View{Lower: words[3], Work: words[4], Store: words[5]}
 	return o, nil
 }
 

@@ -140,7 +140,11 @@ func (w way) attributes() *syscall.SysProcAttr {
 
 // request checks a program and makes it ready to send.
 func (s *Slot) request(p *Program) (*order, error) {
-	command := &order{process.Command{Dir: p.Dir, File: p.File, Args: p.Args, Env: p.Env}, p.View}
+	command := &order{process.Command{Dir: p.Dir, File: p.File, Args: p.Args, Env: s.container.who.environment(p.Env)}, p.View}
+	if len(p.Variables) > 0 {
+		command.Path = process.SearchPath(command.Env)
+		command.Env = process.Environment([]string{"*"}, command.Env, p.Variables)
+	}
 	if err := command.Check(); err != nil {
 		return nil, err
 	}
@@ -154,7 +158,7 @@ func (s *Slot) request(p *Program) (*order, error) {
 		}
 		*path = abs
 	}
-	command.Env = append(slices.Clip(s.container.who.environment(p.Env)), tokenVariable+s.token)
+	command.Env = append(slices.Clip(command.Env), tokenVariable+s.token)
 	return command, nil
 }
 

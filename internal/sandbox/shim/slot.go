@@ -165,6 +165,8 @@ type Program struct {
 	// Env is the complete environment as NAME=value, to which TDF_SHIM is added,
 	// and HOME, USER and LOGNAME are those of Options.RunAs if that is set.
 	Env []string
+	// Variables are set in that environment too, and win. A File is looked up without them.
+	Variables map[string]string
 	// Output takes what it writes to stdout and stderr; nil throws it away. Its stdin
 	// is empty.
 	Output [2]Taker

@@ -64,7 +64,7 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, OnCut, Workdir, Queue, Class, Needs,
+	// Spec is what there is to run: Program, Source, Input, Argv, Variables, FailOn, OnCut, Workdir, Queue, Class, Needs,
 	// Args and Meta.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
@@ -239,7 +239,10 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 		},
 	}
 	if text := f.Get("meta"); text != "" {
-		c.Spec.Meta = decodeMeta(text)
+		c.Spec.Meta = decodeTexts(text)
+	}
+	if text := f.Get("variables"); text != "" {
+		c.Spec.Variables = decodeTexts(text)
 	}
 	if text := f.Get("argv"); text != "" {
 		c.Spec.Argv = decodeArgv(text)
@@ -247,10 +250,10 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 	return c
 }
 
-// decodeMeta reads the JSON object of the field meta; what is no object of texts says nothing.
-func decodeMeta(text string) (meta map[string]string) {
-	_ = json.Unmarshal([]byte(text), &meta)
-	return meta
+// decodeTexts reads the JSON object of the field meta or variables; what is no object of texts says nothing.
+func decodeTexts(text string) (texts map[string]string) {
+	_ = json.Unmarshal([]byte(text), &texts)
+	return texts
 }
 
 // decodeArgv reads the JSON array of the field argv; any other text becomes the
@@ -264,14 +267,14 @@ func decodeArgv(text string) []string {
 }
 
 // The order in which the claim script returns the fields of a task: those that each task has, then, of a task that has more,
-// all that its worker has to know.
+// all that its worker has to know. claims.lua knows the place of the plan.
 var (
 	claimedFirst = []string{
 		"state", "round", "rev", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts",
 		"program", "source", "input", "archive",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
-		"argv", "args", "meta", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
+		"argv", "args", "meta", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested", "variables",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 
