@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
@@ -39,6 +40,22 @@ func (f *Fetcher) download(
 		return known, err
 	}
 	sink.known = known.validator
+	err = f.transfer(ctx, s, src, sink, note)
+	if err != nil && f.missing(ctx, src, err) {
+		err = f.instead(ctx, src, sink, err, note)
+	}
+	if err = errors.Join(err, sink.file.Close()); err != nil {
+		if !errors.Is(err, ErrLimit) && !errors.Is(err, errForbidden) && !errors.Is(err, ErrChecksum) && !disk.Full(err) {
+			err = &transferError{err}
+		}
+		return known, err
+	}
+	m.SHA256, m.Bytes = sink.sum(), sink.n
+	return sighting{Source: src.Location, SHA256: m.SHA256, validator: sink.seen}, nil
+}
+
+// transfer fills the sink with what the source holds, which must be what it is pinned to.
+func (f *Fetcher) transfer(ctx context.Context, s *stage, src task.Source, sink *sink, note func(string)) (err error) {
 	switch src.Kind {
 	case task.SourceHTTP:
 		note(fmt.Sprintf("downloading %s from %s", src, redact(src.Location)))
@@ -51,17 +68,35 @@ func (f *Fetcher) download(
 		note(fmt.Sprintf("rsyncing %s from %s", src, redact(from)))
 		err = f.rsync(ctx, s, src, sink)
 	}
-	if err = errors.Join(err, sink.file.Close()); err != nil {
-		if !errors.Is(err, ErrLimit) && !errors.Is(err, errForbidden) && !disk.Full(err) {
-			err = &transferError{err}
-		}
-		return known, err
+	if err == nil && src.SHA256 != "" && src.SHA256 != sink.sum() {
+		err = fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src, sink.sum(), src.SHA256)
 	}
-	m.SHA256, m.Bytes = hex.EncodeToString(sink.hash.Sum(nil)), sink.n
-	if src.SHA256 != "" && src.SHA256 != m.SHA256 {
-		return known, fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src, m.SHA256, src.SHA256)
+	return err
+}
+
+// missing reports whether a pinned version is not where it was, so that Redis may have it: who has pinned it has put it there,
+// as far as there was room.
+func (f *Fetcher) missing(ctx context.Context, src task.Source, err error) bool {
+	return src.SHA256 != "" && src.Kind != task.SourceBlob && f.opts.Blob != nil && ctx.Err() == nil &&
+		!errors.Is(err, ErrLimit) && !errors.Is(err, errForbidden) && !disk.Full(err)
+}
+
+// instead reads a pinned version from Redis. Where that has none, it is why the source has none that counts.
+func (f *Fetcher) instead(ctx context.Context, src task.Source, sink *sink, why error, note func(string)) error {
+	if err := sink.reset(); err != nil {
+		return err
 	}
-	return sighting{Source: src.Location, SHA256: m.SHA256, validator: sink.seen}, nil
+	err := f.readBlob(ctx, src, sink)
+	switch {
+	case errors.Is(err, task.ErrNoBlob):
+		return fmt.Errorf("%w; redis does not keep sha256 %s either", why, src.SHA256)
+	case err != nil:
+		return err
+	case sink.sum() != src.SHA256:
+		return fmt.Errorf("%w: what redis keeps of %s has sha256 %s, the task pins %s", ErrChecksum, src, sink.sum(), src.SHA256)
+	}
+	note(fmt.Sprintf("%s is not there any more, so it was read from redis: %s", src, printable(clean.URLs(why.Error()))))
+	return nil
 }
 
 func (f *Fetcher) readBlob(ctx context.Context, src task.Source, sink *sink) error {
@@ -134,6 +169,9 @@ func (s *sink) Write(p []byte) (int, error) {
 	s.n += int64(n)
 	return n, err
 }
+
+// sum is the SHA-256 of what is in it, in hex.
+func (s *sink) sum() string { return hex.EncodeToString(s.hash.Sum(nil)) }
 
 // reset empties the sink for another try.
 func (s *sink) reset() error {

@@ -25,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
@@ -304,8 +305,9 @@ func (f *Fetcher) fetch(ctx context.Context, program string, src task.Source, kn
 const pinning = "pin"
 
 // Pin returns the source with the hash of what it holds now, #sha256=HEX, which [Fetcher.Ensure] keeps to. It
-// downloads the file and installs nothing. A source that has a pin is returned as it is.
-func (f *Fetcher) Pin(ctx context.Context, source string) (string, error) {
+// downloads the file and installs nothing; keep, if not nil, may keep it, for when the source has it no longer (see
+// Options.Blob). A source that has a pin is returned as it is.
+func (f *Fetcher) Pin(ctx context.Context, source string, keep func(sha256 string, size int64, file io.ReaderAt)) (string, error) {
 	src, err := task.ParseSource(source)
 	if err != nil || src.SHA256 != "" {
 		return source, err
@@ -323,11 +325,26 @@ func (f *Fetcher) Pin(ctx context.Context, source string) (string, error) {
 	}
 	quiet := func(string) {}
 	defer f.discard(stage, quiet)
-	now, err := f.download(ctx, stage, src, sighting{}, &manifest{}, quiet)
+	var m manifest
+	_, err = f.download(ctx, stage, src, sighting{}, &m, quiet)
+	if err == nil && keep != nil {
+		err = stage.keep(&m, keep)
+	}
 	if err != nil {
 		return "", f.explainFull(withCause(ctx, err))
 	}
-	return src.Location + task.Pin(now.SHA256), nil
+	return src.Location + task.Pin(m.SHA256), nil
+}
+
+// keep hands on what was downloaded.
+func (s *stage) keep(m *manifest, keep func(sha256 string, size int64, file io.ReaderAt)) error {
+	file, err := s.root.Open(stagedFile)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // nothing is written through it
+	keep(m.SHA256, m.Bytes, file)
+	return nil
 }
 
 // bounded limits one fetch.

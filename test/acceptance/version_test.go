@@ -69,12 +69,12 @@ func TestRepackedBetweenSubmissions(t *testing.T) {
 	if len(versions) != 2 || versions["first"] == versions["second"] {
 		t.Errorf("versions %v", versions)
 	}
-	// What no worker can get any more is never another version.
+	// What the address has no longer, Redis has; and what that has no longer is never another version.
 	w.manage(t, 0, "release", "all")
-	for _, id := range late {
-		got := w.await(t, id, sm.Archived)
-		if out := got.Fields["0:output"]; out != "" && !strings.HasPrefix(out, "first ") {
-			t.Errorf("task %d ran another version: %q", id, out)
-		}
+	check(late, "first")
+	w.manage(t, 0, "submit", "--program", "p", "--source", s.url+"/p.tar"+task.Pin(strings.Repeat("0a", 32)), "--max-fails", "0", "--max-faults", "0")
+	gone := w.archived(t, late[len(late)-1]+int64(len(second))+1, sm.Failed)
+	if text := gone.Fields["0:error"]; !strings.Contains(text, "redis does not keep sha256 0a0a") || !strings.Contains(text, "checksum mismatch") {
+		t.Errorf("it failed of %q", text)
 	}
 }

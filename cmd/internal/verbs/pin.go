@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,8 +28,8 @@ const (
 
 // withPin adds --pin to a verb that opens tasks.
 func withPin(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String(pinName, pinAuto, "have all tasks run the version of the program that its source holds now: auto\n"+
-		"(where the source can be read from here), require or off")
+	cmd.Flags().String(pinName, pinAuto, "have all tasks run the version of the program that its source holds now, which Redis\n"+
+		"keeps if it is not too large: auto (where the source can be read from here), require or off")
 	return cmd
 }
 
@@ -66,7 +67,7 @@ func (s *session) pinIfPossible(ctx context.Context, source string) (string, err
 // errRelative means that only a worker knows which file is meant.
 var errRelative = errors.New("a relative path means another file at each worker; write an absolute one")
 
-// pinned downloads what the source holds, and throws it away.
+// pinned downloads what the source holds, and keeps it in Redis, as far as there is room, for workers who do not find it there.
 func (s *session) pinned(ctx context.Context, source string) (pinned string, err error) {
 	src, err := task.ParseSource(source)
 	if err != nil || src.SHA256 != "" {
@@ -91,5 +92,11 @@ func (s *session) pinned(ctx context.Context, source string) (pinned string, err
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return f.Pin(ctx, source)
+	return f.Pin(ctx, source, func(sha256 string, size int64, file io.ReaderAt) {
+		err := s.store.PutBlob(ctx, sha256, size, file)
+		if err != nil && !errors.Is(err, task.ErrNoRoom) && ctx.Err() == nil {
+			s.warn("warning: Redis does not keep what source %s holds, so workers have to find it there: %s",
+				cli.Safe(clean.Source(source)), cli.Safe(err.Error()))
+		}
+	})
 }

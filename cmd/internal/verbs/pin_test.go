@@ -3,6 +3,7 @@ package verbs
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +20,8 @@ func TestSubmitPins(t *testing.T) {
 	b := newBench(t)
 	const script = "#!/bin/sh\n"
 	sum := sha256.Sum256([]byte(script))
-	pin := task.Pin(hex.EncodeToString(sum[:]))
+	hash := hex.EncodeToString(sum[:])
+	pin := task.Pin(hash)
 	file := filepath.Join(t.TempDir(), "run.sh")
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
@@ -54,6 +56,9 @@ func TestSubmitPins(t *testing.T) {
 		if one, err := b.store.Task(t.Context(), last); err != nil || one.Fields["source"] != c.want {
 			t.Errorf("%s: source %q, %v, want %q", c.args, one.Fields["source"], err, c.want)
 		}
+	}
+	if err := b.store.Blob(t.Context(), hash, io.Discard); err != nil {
+		t.Errorf("what was pinned is not kept: %v", err)
 	}
 	for args, says := range map[string]string{
 		"submit --program p --pin require --source rsync:run.sh":                "a relative path means another file at each worker",

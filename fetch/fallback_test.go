@@ -1,0 +1,74 @@
+package fetch
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/task"
+)
+
+// What is pinned and not where it was any more is read from Redis, and nothing else is.
+func TestPinnedIsGone(t *testing.T) {
+	t.Parallel()
+	was, is := tarBytes(t, goodEntries()), []byte("another")
+	site := newServer(t, map[string][]byte{"/changed.tar": is})
+	host := site.URL
+	broken := handle(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "9999")
+		_, _ = w.Write(was[:100])
+	})
+	for name, c := range map[string]struct {
+		source string
+		kept   map[string][]byte
+		ends   bool
+		err    error // nil for any
+		says   string
+	}{
+		"missing":           {host + "/p.tar", map[string][]byte{sum(was): was}, false, nil, "404"},
+		"changed":           {host + "/changed.tar", map[string][]byte{sum(was): was}, false, nil, "checksum mismatch"},
+		"broken off":        {broken.URL + "/p.tar", map[string][]byte{sum(was): was}, false, nil, "unexpected EOF"},
+		"local":             {"rsync:" + filepath.Join(t.TempDir(), "p.tar"), map[string][]byte{sum(was): was}, false, nil, "no such file"},
+		"missing, not kept": {host + "/p.tar", nil, true, nil, "redis does not keep sha256 " + sum(was)},
+		"changed, not kept": {host + "/changed.tar", nil, true, ErrChecksum, "redis does not keep sha256 " + sum(was)},
+		"kept is another":   {host + "/p.tar", map[string][]byte{sum(was): is}, true, ErrChecksum, "what redis keeps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := keeper(t, c.kept)
+			var lines strings.Builder
+			v, err := f.Ensure(t.Context(), "p", c.source+task.Pin(sum(was)), func(line string) { lines.WriteString(line + "\n") })
+			switch {
+			case !c.ends && (err != nil || v.SHA256 != sum(was) || !strings.Contains(lines.String(), "so it was read from redis") ||
+				!strings.Contains(lines.String(), c.says)):
+				t.Errorf("%+v, error %v, the log:\n%s", v, err, &lines)
+			case !c.ends:
+				runProgram(t, v.Dir)
+			default:
+				wantErr(t, err, c.err, c.says)
+				nothingInstalled(t, f.opts)
+			}
+		})
+	}
+}
+
+// Who pins a source may keep what it held.
+func TestPinKeeps(t *testing.T) {
+	t.Parallel()
+	content := tarBytes(t, goodEntries())
+	site := newServer(t, map[string][]byte{"/p.tar": content})
+	kept := map[string][]byte{}
+	f := keeper(t, nil)
+	source, err := f.Pin(t.Context(), site.URL+"/p.tar", func(hash string, size int64, file io.ReaderAt) {
+		all, err := io.ReadAll(io.NewSectionReader(file, 0, size))
+		noErr(t, err)
+		kept[hash] = all
+	})
+	if err != nil || source != site.URL+"/p.tar"+task.Pin(sum(content)) || !bytes.Equal(kept[sum(content)], content) {
+		t.Errorf("%s, error %v, kept %d", source, err, len(kept))
+	}
+	nothingInstalled(t, f.opts)
+}
