@@ -146,7 +146,7 @@ var reads = []string{
 	"Ping", "Info", "Time", "Get", "HGet", "HMGet", "HGetAll", "SMembers", "SIsMember", "ZScore", "ZCard", "SCard", "HLen", "HVals", "HKeys", "HExists", "Exists", "ZCount", "ZRangeWithScores",
 	"ZRangeByScoreWithScores", "ZRevRangeByScoreWithScores", "ZRangeArgs", "Scan", "ZRevRange", "LRange", "LLen", "LPosCount",
 	"SScan", "ZScan", "ZRange", "XRangeN", "XRevRangeN", "XLen", "SlowLogLen", "ConfigGet",
-	"Pipelined", "TxPipelined", "Subscribe", "Close", "ScriptExists", "ReloadState", "AddHook",
+	"Pipelined", "TxPipelined", "Subscribe", "Close", "StrLen", "ScriptExists", "ReloadState", "AddHook",
 }
 
 // plainMutations are the methods called on a Redis client in this package's

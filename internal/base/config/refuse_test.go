@@ -82,6 +82,7 @@ func TestRefusedValues(t *testing.T) {
 		{"server", "quarantine_probe=0", "out of range"},
 		{"server", "quarantine_probe=2h", "out of range"},
 		{"server", "blob_limit=0", "out of range"},
+		{"server", "blob_limit=5GiB", "out of range"},
 		{"server", "blob_quota=-1", "not a size"},
 		{"manager", "key_ttl=59", "out of range"},
 		{"manager", "key_ttl=inf", "infinite"},

@@ -1,13 +1,16 @@
 -- blob makes room for bytes that are to be written, and keeps what there is of them for a while.
 -- KEYS meta, blobs, blob, taskID
--- ARGV hash, size (in bytes), lease (in seconds), limit, quota (in bytes, where no server has published others), is ('' if it may have to be
+-- ARGV hash, size (in bytes), part (bytes of each but the last), lease (in seconds), limit, quota (in bytes, where no server has published others), is ('' if it may have to be
 --   written, 'complete' if all parts are, else the id of a task that refers to it, or '0' for a step)
--- Returns {1 if it is complete, else 0}; or, and nothing changes, {-1, limit} if it is too large, {-2, quota, how much is taken} if it does
+-- Returns {1 if it is complete with all its parts, else 0}; or, and nothing changes, {-1, limit} if it is too large, {-2, quota, how much is taken} if it does
 -- not fit, or {-3} if it is not there any more. Sent again: the same.
 local wrong = wrongtype('zset', {K.blobs}) or wrongtype('hash', {K.blob}) or wrongtype('string', {K.taskID})
 if wrong then return wrong end
 local _, seconds = now()
 local size, complete = unpack(redis.call('HMGET', K.blob, 'size', 'complete'))
+local parts = {}
+for i = 0, math.ceil(tonumber(size or '0') / tonumber(A.part)) - 1 do parts[i + 1] = K.blobPart(A.hash .. ':' .. i) end
+local whole = #parts == 0 or redis.call('EXISTS', unpack(parts)) == #parts -- another client may have removed what was not complete
 if not size then
   if A.is ~= '' then return {-3} end
   local limit, quota, taken = tonumber(meta_blob_limit or A.limit), tonumber(meta_blob_quota or A.quota), tonumber(meta_blob_bytes or '0')
@@ -16,11 +19,11 @@ if not size then
   redis.call('HSET', K.blob, 'size', A.size, 'after', redis.call('GET', K.taskID) or '0')
   redis.call('HINCRBY', K.meta, 'blob_bytes', A.size)
 elseif A.is == 'complete' then
-  redis.call('HSET', K.blob, 'complete', '1')
+  if whole then redis.call('HSET', K.blob, 'complete', '1') end
   complete = '1'
 elseif A.is ~= '' then
   redis.call('HSET', K.blob, 'witness', A.is)
 end
 local before, till = tonumber(redis.call('ZSCORE', K.blobs, A.hash) or '0'), seconds + tonumber(A.lease)
 redis.call('ZADD', K.blobs, string.format('%d', math.max(before, till)), A.hash)
-return {complete and 1 or 0}
+return {complete and whole and 1 or 0}

@@ -81,7 +81,7 @@ func (s *Blobs) PutBlob(ctx context.Context, hash string, size int64, content io
 		}
 		if there {
 			return nil
-		} // else it took longer than the lease
+		} // else somebody has removed it, or a part of it, meanwhile
 	}
 }
 
@@ -92,7 +92,7 @@ const complete = "complete"
 // or the id of a task that refers to the blob.
 func (s *Blobs) keep(ctx context.Context, hash string, size int64, d time.Duration, is string) (whole bool, err error) {
 	r, err := s.RunList(ctx, "blob", conn.Subject{Blob: hash},
-		hash, size, int64(d/time.Second), int64(defaultLimit), int64(defaultQuota), is)
+		hash, size, int64(Part), int64(d/time.Second), int64(defaultLimit), int64(defaultQuota), is)
 	if err != nil {
 		return false, err
 	}

@@ -114,6 +114,42 @@ func TestPartIsMissing(t *testing.T) {
 	}
 }
 
+// Who puts what is there no longer, or not whole, puts all of it: another client may have broken off meanwhile.
+func TestPutMends(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	content := bytes.Repeat([]byte("c"), blobs.Part+1)
+	key := sp.Key("blob_part:" + hash(1) + ":0")
+	put(t, sp, hash(1), content)
+	sp.Raw.Del(t.Context(), key)
+	put(t, sp, hash(1), content)
+	sp.Raw.HDel(t.Context(), sp.Key("blob:"+hash(1)), "complete")
+	last := lossy{bytes.NewReader(content), func() { sp.Raw.Del(t.Context(), key) }}
+	if err := sp.Store.PutBlob(t.Context(), hash(1), int64(len(content)), &last); err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := sp.Store.Blob(t.Context(), hash(1), &got); err != nil || !bytes.Equal(got.Bytes(), content) {
+		t.Errorf("%d bytes, error %v", got.Len(), err)
+	}
+}
+
+// lossy is content while the last part of which is read for the first time something happens.
+type lossy struct {
+	*bytes.Reader
+
+	then func()
+}
+
+// ReadAt implements io.ReaderAt.
+func (l *lossy) ReadAt(p []byte, off int64) (int, error) {
+	if off > 0 && l.then != nil {
+		l.then()
+		l.then = nil
+	}
+	return l.Reader.ReadAt(p, off)
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
