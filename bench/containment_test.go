@@ -23,6 +23,15 @@ func TestDirectoriesTable(t *testing.T) {
 	has(t, out.String(), "| the program's directory |", "| its copy, left alone |", "| its copy, a file added |", "| its copy, run.sh changed |", "| an overlay, a file added |")
 }
 
+func TestUploadsTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"uploads", "-tasks", "1", "-rounds", "1"}, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, out.String(), "| installed from a web server |", "| installed from Redis |", "| packed |", "| put into Redis |")
+}
+
 func TestClaimsTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

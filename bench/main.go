@@ -46,6 +46,7 @@ func definitions() []definition {
 			size{Tasks: 1000, Rounds: 5, Slots: 2}, (*bench).containment},
 		{"directories", "what the directory of a round costs, without Redis",
 			size{Tasks: 1000, Rounds: 5, Slots: 2}, (*bench).directories},
+		{"uploads", "what it costs to upload a directory, and to install it", size{Tasks: 10, Rounds: 5}, (*bench).uploads},
 		{"handlers", "no-op handlers, and opening: TDF beside asynq, BullMQ and Celery",
 			size{Tasks: 20_000, Rounds: 5, Workers: 1, Slots: 50}, (*bench).handlers},
 		{"latency", "from opening a task to its handler: TDF beside the same",

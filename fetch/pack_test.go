@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -156,6 +157,32 @@ func TestEnsureBlob(t *testing.T) {
 	nothingInstalled(t, f.opts)
 	_, err = newFetcher(t, testOptions(t)).Ensure(t.Context(), "p", task.BlobSource(hash64), nil)
 	wantErr(t, err, errForbidden)
+}
+
+// A round that is stopped while its upload is read leaves nothing, and the next one reads it anew.
+func TestBlobIsStopped(t *testing.T) {
+	t.Parallel()
+	content := packed(t, someFiles(t))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("the round is stopped")
+	o := testOptions(t)
+	o.Blob = func(ctx context.Context, _ string, w io.Writer) error {
+		_, err := w.Write(content[:len(content)/2])
+		noErr(t, err)
+		cancel(stopped)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		_, err = w.Write(content[len(content)/2:])
+		return err
+	}
+	f := newFetcher(t, o)
+	_, err := f.Ensure(ctx, "p", task.BlobSource(sum(content)), nil)
+	wantErr(t, err, stopped)
+	nothingInstalled(t, o)
+	v, err := f.Ensure(t.Context(), "p", task.BlobSource(sum(content)), nil)
+	noErr(t, err)
+	runProgram(t, v.Dir)
 }
 
 // All commands of an upload have one directory, which needs no run.sh, whatever their names.

@@ -26,12 +26,12 @@ import (
 )
 
 // rows are the measures, with their limits. Tests are counted nowhere. There is room for the store of programs, for
-// directories of rounds, uploads, variables of tasks, and results.
+// directories of rounds, uploads with their benchmark, variables of tasks, and results.
 func rows() []row {
 	return []row{
-		{"Go lines", 78800, (*house).lines},
+		{"Go lines", 78900, (*house).lines},
 		{"Go lines of the product", 65800, (*house).productLines},
-		{"Go files", 378, (*house).files},
+		{"Go files", 380, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
 		{"files that spell one attribute of a task", 3, (*house).spellings},
