@@ -9,7 +9,9 @@ if wrong then return wrong end
 local _, seconds = now()
 local size, complete = unpack(redis.call('HMGET', K.blob, 'size', 'complete'))
 local parts = {}
-for i = 0, math.ceil(tonumber(size or '0') / tonumber(A.part)) - 1 do parts[i + 1] = K.blobPart(A.hash .. ':' .. i) end
+for i = 0, math.ceil(tonumber(size or A.size) / tonumber(A.part)) - 1 do parts[i + 1] = K.blobPart(A.hash .. ':' .. i) end
+wrong = wrongtype('string', parts)
+if wrong then return wrong end
 local whole = #parts == 0 or redis.call('EXISTS', unpack(parts)) == #parts -- another client may have removed what was not complete
 if not size then
   if A.is ~= '' then return {-3} end

@@ -326,3 +326,17 @@ func TestPutWhileSwept(t *testing.T) {
 		t.Errorf("it is kept until %v", at)
 	}
 }
+
+// A damaged blob is told of, and does not keep the others.
+func TestSweepPastDamage(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	for n := range 3 {
+		put(t, sp, hash(n), []byte("b"))
+	}
+	overdue(t, sp)
+	sp.Raw.Set(t.Context(), sp.Key("blob:"+hash(1)), "x", 0)
+	if n, err := sp.Store.Sweep(t.Context()); n != 2 || err == nil || !strings.Contains(err.Error(), "blob is a string, want a hash") {
+		t.Errorf("%d are removed, error %v", n, err)
+	}
+}

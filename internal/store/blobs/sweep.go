@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,15 +49,16 @@ func (s *Blobs) Sweep(ctx context.Context) (removed int, err error) {
 		due = slices.DeleteFunc(due, func(b *dueBlob) bool { _, refers := found[b]; return refers })
 	}
 	for _, b := range due {
-		gone, err := s.remove(ctx, b.hash, b.till)
-		if err != nil {
-			return removed, err
+		gone, failed := s.remove(ctx, b.hash, b.till)
+		if errors.Is(failed, task.ErrUnreachable) || ctx.Err() != nil {
+			return removed, failed
 		}
+		err = errors.Join(err, failed) // a damaged one does not keep the others
 		if gone {
 			removed++
 		}
 	}
-	return removed, nil
+	return removed, err
 }
 
 // due are blobs whose time is over.
