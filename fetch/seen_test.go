@@ -152,13 +152,6 @@ func TestSourceThatCannotBeAsked(t *testing.T) {
 		t.Errorf("it says %q", log)
 	}
 	srv.broken.Store(false)
-	srv.hangs.Store(true)
-	f.opts.Timeout = 50 * time.Millisecond
-	if log := wantVersion(t, f, srv.URL+"/p.tar", one, "one"); !strings.Contains(log, "timed out") {
-		t.Errorf("of a source that hangs it says %q", log)
-	}
-	srv.hangs.Store(false)
-	f.opts.Timeout = time.Minute
 	srv.serve([]byte("no archive"), "2")
 	_, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
 	wantErr(t, err, errArchive)
@@ -175,6 +168,11 @@ func TestSourceThatCannotBeAsked(t *testing.T) {
 	f.opts.MaxBytes = 999
 	_, err = f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)
 	wantErr(t, err, ErrLimit)
+	srv.hangs.Store(true) // last: a request that is given up may arrive later
+	f.opts.Timeout = 50 * time.Millisecond
+	if log := wantVersion(t, f, srv.URL+"/p.tar", one, "one"); !strings.Contains(log, "timed out") {
+		t.Errorf("of a source that hangs it says %q", log)
+	}
 }
 
 // A local path is looked at each time; one that is gone leaves what it held.
