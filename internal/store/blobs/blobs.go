@@ -63,8 +63,8 @@ func (s *Blobs) PublishBlobs(ctx context.Context, limit, quota int64) error {
 }
 
 // PutBlob keeps size bytes under their hash, which is in hex: for [Lease], and for as long as something refers to
-// them. Where they are there already nothing is sent. The error matches [task.ErrNoRoom] if they are too many; then,
-// and whenever they could not be sent, nothing of them stays.
+// them. If they are there already, nothing is sent. The error matches [task.ErrNoRoom] if there is no room for them. After an
+// error nothing of them stays.
 func (s *Blobs) PutBlob(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
 	for {
 		there, err := s.keep(ctx, hash, size, Lease, "")
@@ -77,7 +77,8 @@ func (s *Blobs) PutBlob(ctx context.Context, hash string, size int64, content io
 		if err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.AnswerLimit())
 			defer cancel()
-			return errors.Join(err, s.discard(ctx, hash))
+			_, failed := s.remove(ctx, hash, "")
+			return errors.Join(err, failed)
 		}
 		if there {
 			return nil
@@ -167,12 +168,6 @@ func (e *RoomError) Error() string {
 
 // Unwrap returns the kind.
 func (e *RoomError) Unwrap() error { return task.ErrNoRoom }
-
-// discard removes what there is of a blob that could not be completed.
-func (s *Blobs) discard(ctx context.Context, hash string) error {
-	_, err := s.remove(ctx, hash, "")
-	return err
-}
 
 // remove removes a blob if it is kept until then, or, for "", if it is not complete.
 func (s *Blobs) remove(ctx context.Context, hash, till string) (bool, error) {
