@@ -352,7 +352,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesAreMasked: whoever reads a task sees no value, and opens none with a mask. Its record has them.
+// TestVariablesAreMasked: a task that is read shows no value, and a definition with a mask is refused. The record keeps the values.
 func TestVariablesAreMasked(t *testing.T) {
 	t.Parallel()
 	fields := map[string]string{"program": "p", "variables": `{"A":"canary","B":""}`}

@@ -75,7 +75,7 @@ func (w *world) checksum(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What is not there any more ends a round as a fetch that failed, and says which hash was wanted.
+// A missing upload fails the round, and the error names its hash.
 func TestUploadIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

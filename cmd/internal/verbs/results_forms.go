@@ -218,7 +218,7 @@ type tableSink struct {
 	text  bytes.Buffer
 	table *cli.Table
 	rows  int
-	// width is that of the terminal, 0 if there is none.
+	// width is the width of the terminal in columns, 0 without a terminal.
 	width int
 }
 

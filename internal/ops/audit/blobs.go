@@ -35,7 +35,7 @@ func (a *auditor) blobs(ctx context.Context) error {
 			return err
 		}
 		if !there {
-			wrong = append(wrong, sprint(a.needed[hash], Blob, "it needs the upload of sha256 %s, which is not in Redis; submit it again", hash))
+			wrong = append(wrong, sprint(a.needed[hash], Blob, "it needs the upload of sha256 %s, which is not in Redis; upload it again", hash))
 		}
 	}
 	a.say(wrong...)
