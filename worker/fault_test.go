@@ -156,12 +156,12 @@ func TestRedisGoesAway(t *testing.T) {
 	w.log.await(t, "redis answers again")
 	next := s.open(t, s.script(t, "q", "true"))
 	s.await(t, next, sm.Executed)
-	if n := w.log.count("lost the connection"); n != 1 {
+	// A renewal that set out in the outage may fail after the report has been answered: one loss and one return more.
+	if n := w.log.count("lost the connection"); n != 1 && n != 2 {
 		t.Errorf("the loss is said %d times", n)
 	}
-	if n := w.log.count("answers again"); n != 1 {
-		t.Errorf("the return is said %d times", n)
-	}
+	wait.Eventually(t, patience, func() bool { return w.log.count("answers again") == w.log.count("lost the connection") },
+		"the return is not said as often as the loss")
 }
 
 // Redis goes away while the worker is idle.
