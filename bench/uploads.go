@@ -44,7 +44,7 @@ func (b *bench) uploads(ctx context.Context) ([]Table, error) {
 	var tables []Table
 	err = site.With(ctx, func(s *site.Site) error {
 		u.site = s
-		err := s.Store.PublishBlobs(ctx, uploadBytes*2, 1<<40)
+		err := s.Store.PublishBlobs(ctx, uploadBytes*2, 1<<40, time.Hour)
 		if err != nil {
 			return err
 		}

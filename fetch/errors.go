@@ -83,15 +83,18 @@ type limitError struct {
 
 // Error names what was exceeded, the limit and the remedy.
 func (e *limitError) Error() string {
+	if e.of.option == "" {
+		return e.what() + ": pack it otherwise"
+	}
+	return fmt.Sprintf("%s: raise %s if the program is trusted", e.what(), setting(e.of.option))
+}
+
+func (e *limitError) what() string {
 	where := ""
 	if e.where != "" {
 		where = fmt.Sprintf(" in '%s'", printable(e.where))
 	}
-	what := fmt.Sprintf(e.of.text, e.most)
-	if e.of.option == "" {
-		return what + where + ": pack it otherwise"
-	}
-	return fmt.Sprintf("%s%s: raise %s if the program is trusted", what, where, setting(e.of.option))
+	return fmt.Sprintf(e.of.text, e.most) + where
 }
 
 // Is implements [errors.Is].

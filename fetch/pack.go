@@ -18,28 +18,37 @@ import (
 // right to execute are, whatever the times and owners. Pack refuses what [Fetcher.Ensure] would not unpack again under
 // [DefaultOptions], so that one refusal takes the place of one at each worker.
 func Pack(ctx context.Context, w io.Writer, name string) error {
-	// One goroutine and a small window: the same bytes on each machine, in the memory that decompression allows.
-	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(decoderMemory/8))
+	err := pack(ctx, w, func(p *packer) error {
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir():
+			return p.directory(name)
+		case info.Mode().IsRegular():
+			return p.alone(name)
+		default:
+			return refused(filepath.Base(name), unpacked)
+		}
+	})
 	if err != nil {
-		return fmt.Errorf("pack: %w", err)
-	}
-	opts := DefaultOptions()
-	p := &packer{ctx: ctx, names: &tree{budget: &budget{opts: &opts}}, tar: tar.NewWriter(packed)}
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-	case info.IsDir():
-		err = p.directory(name)
-	case info.Mode().IsRegular():
-		err = p.alone(name)
-	default:
-		err = refused(filepath.Base(name), unpacked)
-	}
-	// Without all of it there is no archive: where something has failed, the others only tidy up.
-	if err = errors.Join(err, p.tar.Close(), packed.Close()); err != nil {
 		return fmt.Errorf("pack %s: %w", printable(name), err)
 	}
 	return nil
+}
+
+// pack writes an archive.
+func pack(ctx context.Context, w io.Writer, fill func(*packer) error) error {
+	// One goroutine and a small window: the same bytes on each machine, in the memory that decompression allows.
+	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(decoderMemory/8))
+	if err != nil {
+		return fmt.Errorf("zstd: %w", err)
+	}
+	opts := DefaultOptions()
+	p := &packer{ctx: ctx, names: &tree{budget: &budget{opts: &opts}}, tar: tar.NewWriter(packed)}
+	err = fill(p)
+	// Without all of it there is no archive: where something has failed, the others only tidy up.
+	return errors.Join(err, p.tar.Close(), packed.Close())
 }
 
 // unpacked is why other things are refused.

@@ -57,15 +57,17 @@ func (f *Fetcher) unpack(ctx context.Context, s *stage, src task.Source, program
 	return nil
 }
 
-// unpackFile writes the content of file below root. The decoders are foreign
-// code on hostile input: a panic in one of them ends this fetch, not the
-// worker with all its tasks.
+// survive turns a panic into an error. The decoders are foreign code on hostile input: a panic in
+// one of them ends this fetch, not the worker with all its tasks.
+func survive(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: the decoder panicked: %v", errArchive, p)
+	}
+}
+
+// unpackFile writes the content of file below root.
 func unpackFile(ctx context.Context, root *os.Root, file *os.File, format task.SourceFormat, o *Options) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the decoder panicked: %v", errArchive, p)
-		}
-	}()
+	defer survive(&err)
 	fi, err := file.Stat()
 	if err != nil {
 		return err
@@ -103,22 +105,31 @@ func archiveError(ctx context.Context, err error) error {
 }
 
 func untar(ctx context.Context, t *tree, file io.Reader, format task.SourceFormat) error {
+	return entries(ctx, t.budget, file, format, func(hdr *tar.Header, content io.Reader) error {
+		return t.addTar(ctx, hdr, content)
+	})
+}
+
+// entries calls f for what an archive holds, one after the other.
+func entries(
+	ctx context.Context, b *budget, file io.Reader, format task.SourceFormat, f func(*tar.Header, io.Reader) error,
+) error {
 	r, err := decompress(file, format)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	s := &stream{r: whileAlive(ctx, r), budget: t.budget}
-	entries := tar.NewReader(s)
+	s := &stream{r: whileAlive(ctx, r), budget: b}
+	list := tar.NewReader(s)
 	for {
-		hdr, err := entries.Next()
+		hdr, err := list.Next()
 		if err == io.EOF { // not errors.Is, see drain
 			break
 		}
 		if err != nil {
 			return fmt.Errorf("untar: %w", err)
 		}
-		if err := t.addTar(ctx, hdr, entries); err != nil {
+		if err := f(hdr, list); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/planview"
@@ -50,6 +51,7 @@ type reading interface {
 	Task(ctx context.Context, id int64) (*tasks.TaskHeader, error)
 	TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHeader, error)
 	Results(ctx context.Context, ids []int64) ([]task.Result, error)
+	Files(ctx context.Context, hash string, w io.Writer) error
 }
 
 type following interface {

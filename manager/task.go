@@ -2,7 +2,10 @@ package manager
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -63,6 +66,21 @@ func (m *Manager) Tasks(ctx context.Context, ids []int64) ([]*task.Task, error) 
 		}
 	}
 	return tasks, nil
+}
+
+// Files writes to w what a round has returned, packed: [fetch.UnpackFiles] reads it. The error matches [task.ErrNoBlob]
+// if Redis keeps it no longer ([server] file_retention), or keeps something else in its place.
+//
+// [fetch.UnpackFiles]: https://pkg.go.dev/github.com/tdf-go/tdf/fetch#UnpackFiles
+func (m *Manager) Files(ctx context.Context, f task.Files, w io.Writer) error {
+	sum := sha256.New()
+	if err := m.store.Files(ctx, f.SHA256, io.MultiWriter(w, sum)); err != nil {
+		return err
+	}
+	if is := hex.EncodeToString(sum.Sum(nil)); is != f.SHA256 {
+		return fmt.Errorf("%w: what Redis keeps under sha256 %s has another one, %s", task.ErrNoBlob, f.SHA256, is)
+	}
+	return nil
 }
 
 // Counts are numbers of tasks by state.

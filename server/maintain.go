@@ -40,8 +40,8 @@ type publishing interface {
 	EmptyBuckets(ctx context.Context) ([]string, error)
 	Prune(ctx context.Context, names []string) (int, error)
 	Recount(ctx context.Context) (mended int, err error)
-	PublishBlobs(ctx context.Context, limit, quota int64) error
-	Sweep(ctx context.Context) (removed int, err error)
+	PublishBlobs(ctx context.Context, limit, quota int64, retention time.Duration) error
+	Sweep(ctx context.Context) (uploads, returned int, err error)
 }
 
 // chunk is how many tasks one inspection reads: a script blocks Redis while
@@ -174,7 +174,7 @@ func (k *janitor) publish(ctx context.Context) error {
 	if err := k.store.PublishEvents(ctx, k.opt.Events); err != nil {
 		return err
 	}
-	if err := k.store.PublishBlobs(ctx, k.opt.BlobLimit, k.opt.BlobQuota); err != nil {
+	if err := k.store.PublishBlobs(ctx, k.opt.BlobLimit, k.opt.BlobQuota, k.opt.FileRetention); err != nil {
 		return err
 	}
 	return k.store.PublishQuarantine(ctx, k.opt.Quarantine)
@@ -408,11 +408,14 @@ func (k *janitor) prune(ctx context.Context) error {
 	return err
 }
 
-// sweep removes the uploads that nothing refers to.
+// sweep removes the uploads that nothing refers to, and the returned files whose time is over.
 func (k *janitor) sweep(ctx context.Context) error {
-	gone, err := k.store.Sweep(ctx)
-	if gone > 0 {
-		k.log.Info("removed uploads that nothing refers to", "uploads", gone)
+	uploads, returned, err := k.store.Sweep(ctx)
+	if uploads > 0 {
+		k.log.Info("removed uploads that nothing refers to", "uploads", uploads)
+	}
+	if returned > 0 {
+		k.log.Info("removed returned files after file_retention", "rounds", returned)
 	}
 	return err
 }

@@ -69,10 +69,12 @@ type Settings struct {
 	// Events is about how many changes of tasks are kept as events. Default 10,000; none if
 	// negative.
 	Events int
-	// BlobLimit is the most bytes of one upload, BlobQuota of all of them that Redis keeps.
-	// Default 64 MiB, 1 GiB.
+	// BlobLimit is the most bytes of one upload, or of the files that one round returns, BlobQuota of
+	// all of them that Redis keeps. Default 64 MiB, 1 GiB.
 	BlobLimit int64
 	BlobQuota int64
+	// FileRetention is how long the files are kept that rounds return. Default 7 days.
+	FileRetention time.Duration
 	// ArchiveRetention is how long, and how many, archived tasks stay in Redis, by outcome.
 	// Outcomes that are not named stay for ever. Default: none.
 	ArchiveRetention []Retention
@@ -137,7 +139,7 @@ func (o *options) complete() error {
 
 func (o *options) checkValues() error {
 	switch {
-	case min(o.RoundDuration, o.WorkerTimeout, o.RepairInterval, o.QuarantineProbe) <= 0 || o.TimeoutGrace < 0 ||
+	case min(o.RoundDuration, o.WorkerTimeout, o.RepairInterval, o.QuarantineProbe, o.FileRetention) <= 0 || o.TimeoutGrace < 0 ||
 		min(o.RepairBatch, o.BatchSize) <= 0 || min(o.BlobLimit, o.BlobQuota) <= 0 || o.BatchSize > tasks.MaxMoves:
 		return fmt.Errorf("%w: durations, batches and room for blobs must be above 0, but TimeoutGrace may be 0, and batches at most %d",
 			errOption, tasks.MaxMoves)

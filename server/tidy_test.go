@@ -143,7 +143,7 @@ func TestPublishesQuarantine(t *testing.T) {
 func TestUploadsLeave(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	s, l := newServer(t, sp, setting(t, "blob_limit=4", "blob_quota=5"))
+	s, l := newServer(t, sp, setting(t, "blob_limit=4", "blob_quota=10", "file_retention=60"))
 	keeper := keeperOf(s)
 	if err := keeper.repair(t.Context()); err != nil {
 		t.Fatal(err)
@@ -156,10 +156,18 @@ func TestUploadsLeave(t *testing.T) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
-	if err := put("0c", 2); !errors.Is(err, task.ErrNoRoom) {
+	if err := sp.Store.PutFiles(t.Context(), "0a", 4, strings.NewReader("file")); err != nil {
+		t.Fatal(err)
+	}
+	till, err := sp.Store.FilesUntil(t.Context(), "0a")
+	if err != nil || time.Until(till) > time.Hour {
+		t.Errorf("returned files are kept until %v, error %v, want a minute", till, err)
+	}
+	if err := put("0c", 3); !errors.Is(err, task.ErrNoRoom) {
 		t.Errorf("error %v, want that all together are too many", err)
 	}
 	sp.Raw.ZAdd(t.Context(), sp.Key("blobs"), redis.Z{Member: "0b", Score: 1})
+	sp.Raw.ZAdd(t.Context(), sp.Key("files"), redis.Z{Member: "0a", Score: 1})
 	keeper.pruned = time.Time{}
 	if err := keeper.repair(t.Context()); err != nil {
 		t.Fatal(err)
@@ -167,7 +175,12 @@ func TestUploadsLeave(t *testing.T) {
 	if there, err := sp.Store.HasBlob(t.Context(), "0b"); there || err != nil {
 		t.Errorf("it is there: %v, error %v", there, err)
 	}
-	if !strings.Contains(l.String(), "removed uploads that nothing refers to") {
-		t.Errorf("the log does not say it: %s", l)
+	if till, err := sp.Store.FilesUntil(t.Context(), "0a"); !till.IsZero() || err != nil {
+		t.Errorf("returned files are kept until %v, error %v", till, err)
+	}
+	for _, want := range []string{"removed uploads that nothing refers to", "removed returned files after file_retention"} {
+		if !strings.Contains(l.String(), want) {
+			t.Errorf("the log does not say %q: %s", want, l)
+		}
 	}
 }

@@ -18,7 +18,7 @@ func TestEveryField(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
-		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end",
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
@@ -376,5 +376,27 @@ func TestVariablesAreMasked(t *testing.T) {
 	}
 	if odd := task.Decode(7, map[string]string{"variables": "canary"}); odd.Variables != nil {
 		t.Errorf("what is no object is read as %q", odd.Variables)
+	}
+}
+
+// Names of files to return are paths below a directory, in their shortest form.
+func TestReturnNames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`["./out/", "a//b", "."]`: `["out","a/b","."]`, `[]`: "", `["**/*.[ch]","größe"]`: `["**/*.[ch]","größe"]`,
+	} {
+		if got, err := task.Parse("return", text); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		`["../x"]`, `["a/../../x"]`, `["/etc/passwd"]`, `[""]`, `["[a"]`, `["a\u0000"]`, `["a\nb"]`, `x`, `{"a":"b"}`, `["` + strings.Repeat("x", 1025) + `"]`,
+		`["a"` + strings.Repeat(`,"a"`, 100) + `]`,
+	} {
+		_, err := task.Parse("return", text)
+		var field *statemachine.FieldError
+		if !errors.As(err, &field) || field.Field != "return" {
+			t.Errorf("%.40s: error %v", text, err)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package task
 
 import (
 	"encoding/json"
+	"io/fs"
+	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -314,6 +316,40 @@ func listText(l []string) string {
 	}
 	text, _ := json.Marshal(l) //nolint:errchkjson // texts always can
 	return string(text)
+}
+
+// patterns are names of files below a directory, a JSON array in records.
+func patterns(field func(*Spec) *[]string) kind {
+	return bind(kind{name: jsonArray, limits: "of texts, at most " + strconv.Itoa(maxPatterns), parse: checkPatterns}, field, listText, words)
+}
+
+// The most patterns of a task, and the longest one in bytes.
+const (
+	maxPatterns = 100
+	maxPattern  = 1024
+)
+
+func checkPatterns(s string) (string, error) {
+	text, err := checkArgv(s)
+	if err != nil || text == "" {
+		return "", err
+	}
+	list := words(text)
+	if len(list) == 0 {
+		return "", nil
+	}
+	if len(list) > maxPatterns {
+		return "", bad("", strconv.Itoa(len(list))+" names", "at most "+strconv.Itoa(maxPatterns)+"; name directories, or use *")
+	}
+	for i, p := range list {
+		name := path.Clean(p)
+		_, wrong := path.Match(p, "")
+		if p == "" || !fs.ValidPath(name) || wrong != nil || len(p) > maxPattern || !printable(p) {
+			return "", bad("", p, "a name below the directory of the round, such as out/*.csv, or . for all")
+		}
+		list[i] = name
+	}
+	return listText(list), nil
 }
 
 const wantWord = "UTF-8 text without NUL characters"

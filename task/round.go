@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,12 +66,33 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	MaxMemory  int64         `json:"max_memory,omitempty"`
 	// ProgramSHA256 is the hash of the program's archive or script, in hex.
 	ProgramSHA256 string `json:"program_sha256,omitempty"`
+	// Files are those that the round has returned (see Spec.Return), if any.
+	Files Files `json:"files,omitzero"`
 	// Resources is what the round got of its node, by name.
 	Resources map[string]Allotted `json:"resources,omitempty"`
 	// Progress is how far the program last said it was.
 	Progress Progress `json:"progress,omitzero"`
 	// End is the event by which the worker closed the round.
 	End statemachine.Event `json:"end,omitempty"`
+}
+
+// Files are what a round has returned, packed. They are kept for a time of their own ([server] file_retention).
+type Files struct {
+	// SHA256 is the hash of the packed files, in hex, and Bytes their size; Count says how many they are.
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+	Count  int    `json:"count"`
+}
+
+// Text is the form that records have.
+func (f Files) Text() string { return fmt.Sprintf("%s %d %d", f.SHA256, f.Bytes, f.Count) }
+
+// parseFiles reads that form; what is none says nothing.
+func parseFiles(text string) (f Files) {
+	if n, err := fmt.Sscanf(text, "%64s %d %d", &f.SHA256, &f.Bytes, &f.Count); n < 3 || err != nil {
+		return Files{}
+	}
+	return f
 }
 
 // decodeRounds reads the records of all rounds that have a field.
@@ -126,6 +148,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"system_time":    func(r *Round, text string) { r.SystemTime = seconds(text) },
 	"max_memory":     func(r *Round, text string) { r.MaxMemory = numberOf(text) },
 	"program_sha256": func(r *Round, text string) { r.ProgramSHA256 = text },
+	"files":          func(r *Round, text string) { r.Files = parseFiles(text) },
 	"resources":      func(r *Round, text string) { r.Resources = ParseAllotted(text) },
 	"progress":       func(r *Round, text string) { r.Progress = ParseProgress(text) },
 	"end":            func(r *Round, text string) { r.End = statemachine.Event(text) },

@@ -30,6 +30,12 @@ const (
 	OnCutFail = "fail" // the round fails
 )
 
+// Values of Spec.ReturnOn.
+const (
+	ReturnOnSuccess = "success" // a round that succeeds returns its files; the default
+	ReturnOnEnd     = "end"     // one that fails does too, if its program has ended by itself
+)
+
 // Values of Spec.Charge.
 const (
 	ChargeAll     = "all"     // every failure counts as a fail; the default
@@ -77,6 +83,13 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	// OnCut says what becomes of a round whose stdout or stderr is longer than the worker keeps
 	// (output_limit): OnCutKeep or OnCutFail.
 	OnCut string
+	// Return names files of the directory of the round that are kept when it ends (see Round.Files): slash-separated
+	// paths in it as path.Match has them, such as "out/*.csv". A directory stands for all that is in it, and ** as one
+	// element for any number of directories. Files that the program came with, and links, are left out. A round that
+	// succeeds and has no file of one of them fails.
+	Return []string
+	// ReturnOn says which rounds return files: ReturnOnSuccess or ReturnOnEnd.
+	ReturnOn string
 
 	// Queue is the queue of the task, which must exist. Its defaults come before
 	// those of the configuration.

@@ -84,6 +84,9 @@ type Rounds interface {
 	// Blob writes the bytes that the site keeps under a SHA-256, in hex, to w, unchecked. The
 	// error matches task.ErrNoBlob if it has none.
 	Blob(ctx context.Context, sha256 string, w io.Writer) error
+	// PutFiles keeps what a round returns, size bytes under their SHA-256, in hex. The error matches
+	// task.ErrNoRoom if there is no room for them.
+	PutFiles(ctx context.Context, sha256 string, size int64, content io.ReaderAt) error
 }
 
 var _ Backend = (*store.Store)(nil)

@@ -147,6 +147,8 @@ func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[st
 
 func (q *oneQueue) Blob(context.Context, string, io.Writer) error { return task.ErrNoBlob }
 
+func (q *oneQueue) PutFiles(context.Context, string, int64, io.ReaderAt) error { return task.ErrNoRoom }
+
 func newQueue() *oneQueue {
 	return &oneQueue{
 		work: make(chan struct{}, 10), renew: make(chan struct{}, 10), reports: make(chan worker.Commit, 10),

@@ -31,7 +31,8 @@ type result struct {
 	stdout, stderr capture.Captured
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
-	handled        bool    // by a handler, whose error says what its exit code means
+	files          task.Files
+	handled        bool // by a handler, whose error says what its exit code means
 }
 
 // notRun is the result of a program that was not started.
@@ -307,6 +308,9 @@ func (e *ending) fields(round int, text, aside string) []string {
 	c.size("error", &res.stderr)
 	if res.program != "" {
 		c.set("program_sha256", res.program)
+	}
+	if res.files.Count > 0 {
+		c.set("files", res.files.Text())
 	}
 	if res.Started {
 		c.usage(res)

@@ -115,6 +115,9 @@ func (r *round) run(ctx context.Context) (result, error) {
 		r.command = cmp.Or(src.Path, name)
 	}
 	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil && r.command == "" {
+		if r.Spec.Return != nil {
+			return notRun(), errNoDirectory
+		}
 		return r.handle(ctx, h)
 	}
 	version, err := r.ensure(ctx)
@@ -127,6 +130,9 @@ func (r *round) run(ctx context.Context) (result, error) {
 		return notRun(), err
 	}
 	res, err := r.runProgram(ctx, version)
+	if r.Spec.Return != nil {
+		err = r.returnFiles(ctx, version, &res, err)
+	}
 	return res, r.explain(err)
 }
 

@@ -42,7 +42,12 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 		return err
 	}
 	if r.Spec.Variables != nil {
-		if err := r.checkVariables(); err != nil {
+		if err := r.checkField("variables"); err != nil {
+			return err
+		}
+	}
+	if r.Spec.Return != nil {
+		if err := r.checkField("return"); err != nil {
 			return err
 		}
 	}

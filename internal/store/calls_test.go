@@ -276,10 +276,15 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return st.PutBlob(ctx, someHash, 1, strings.NewReader("b"))
 	},
 	"Blob":         func(ctx context.Context, st *store.Store) error { return st.Blob(ctx, someHash, io.Discard) },
-	"Sweep":        func(ctx context.Context, st *store.Store) error { _, err := st.Sweep(ctx); return err },
+	"Sweep":        func(ctx context.Context, st *store.Store) error { _, _, err := st.Sweep(ctx); return err },
 	"Doubtful":     func(ctx context.Context, st *store.Store) error { _, err := st.Doubtful(ctx); return err },
 	"HasBlob":      func(ctx context.Context, st *store.Store) error { _, err := st.HasBlob(ctx, someHash); return err },
-	"PublishBlobs": func(ctx context.Context, st *store.Store) error { return st.PublishBlobs(ctx, 5, 7) },
+	"PublishBlobs": func(ctx context.Context, st *store.Store) error { return st.PublishBlobs(ctx, 5, 7, time.Hour) },
+	"PutFiles": func(ctx context.Context, st *store.Store) error {
+		return st.PutFiles(ctx, someHash, 1, strings.NewReader("b"))
+	},
+	"Files":      func(ctx context.Context, st *store.Store) error { return st.Files(ctx, someHash, io.Discard) },
+	"FilesUntil": func(ctx context.Context, st *store.Store) error { _, err := st.FilesUntil(ctx, someHash); return err },
 	"Prune": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Prune(ctx, []string{task.Bucket{Priority: 7}.Name()})
 		return err

@@ -57,7 +57,9 @@ func KeyFunctions(namespace string) map[string]string {
 		"plan_id": k.PlanID(), "plans": k.Plans(), "plan:<id>": k.Plan(7), "plan_tasks:<id>": k.PlanTasks(7), "freed:<id>": k.Freed(7),
 		"dependants:<id>": k.Dependants(7), "stuck:<id>": k.Stuck(7), "draining": k.Draining(), "growth:<id>": k.Growth(7),
 		"archived:<outcome>": k.ArchivedAs("failed"), "keepers": k.Keepers(), "kept:<keeper>": k.Kept("p7"), "purged": k.Purged(),
-		"purged_ids": k.PurgedIDs(), "blobs": k.Blobs(), "blob:<sha256>": k.Blob("0a"), "blob_part:<sha256>:<n>": k.BlobPart("0a", 0),
+		"purged_ids": k.PurgedIDs(), "blobs": k.Blobs(conn.Uploads), "blob:<sha256>": k.Blob(conn.Uploads, "0a"),
+		"blob:<sha256>:<n>": k.BlobPart(conn.Uploads, "0a", 0), "files": k.Blobs(conn.Returned),
+		"file:<sha256>": k.Blob(conn.Returned, "0a"), "file:<sha256>:<n>": k.BlobPart(conn.Returned, "0a", 0),
 	}
 }
 

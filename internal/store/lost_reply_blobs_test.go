@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,7 @@ var blobLosses = map[string]map[string]loss{
 	"blob": {
 		"put":   {call: putCall},
 		"again": {prepare: haveBlob, call: putCall},
+		"files": {call: putFilesCall},
 	},
 	"unblob": {
 		"sweep": {prepare: func(t *testing.T, sp *storetest.Space) {
@@ -23,7 +25,10 @@ var blobLosses = map[string]map[string]loss{
 			haveBlob(t, sp)
 			sp.Raw.ZAdd(t.Context(), sp.Key("blobs"), redis.Z{Member: someHash, Score: 1})
 		}, call: func(t *testing.T, st *store.Store) step {
-			return func() (any, error) { return st.Sweep(t.Context()) }
+			return func() (any, error) {
+				n, _, err := st.Sweep(t.Context())
+				return n, err
+			}
 		}},
 	},
 }
@@ -36,6 +41,11 @@ func putCall(t *testing.T, st *store.Store) step {
 	return done(func() error {
 		return st.PutBlob(t.Context(), someHash, int64(len(content)), bytes.NewReader(content))
 	})
+}
+
+func putFilesCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return done(func() error { return st.PutFiles(t.Context(), someHash, 1, strings.NewReader("f")) })
 }
 
 func haveBlob(t *testing.T, sp *storetest.Space) {

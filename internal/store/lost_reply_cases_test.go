@@ -79,7 +79,7 @@ var commandLosses = map[string]struct {
 			return done(func() error { return st.PublishQuarantine(t.Context(), "on") })
 		}},
 		"publish blobs": {call: func(t *testing.T, st *store.Store) step {
-			return done(func() error { return st.PublishBlobs(t.Context(), 5, 7) })
+			return done(func() error { return st.PublishBlobs(t.Context(), 5, 7, time.Hour) })
 		}},
 		"publish lease": {call: func(t *testing.T, st *store.Store) step {
 			return done(func() error { return st.PublishLease(t.Context(), 7*second) })

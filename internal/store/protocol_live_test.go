@@ -121,6 +121,7 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 		t.Fatalf("%v, %v", done, err)
 	}
 	haveBlob(t, sp)
+	putFilesCall(t, sp.Store).must(t)
 	liveInQueues(t, sp)
 	sp.Open(t, storetest.Spec(func(s *task.Definition) {
 		storetest.SetArgv(s, "a")

@@ -86,6 +86,7 @@ const (
 	inputField     = "input"
 	argvField      = "argv"
 	variablesField = "variables"
+	returnField    = "return"
 	keyField       = "key"
 	holdField      = "hold"
 )

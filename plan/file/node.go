@@ -204,7 +204,7 @@ func (f *taskField) json() json.RawMessage {
 	switch {
 	case f.value.pairs != nil:
 		v = f.value.pairs
-	case f.value.list != nil && (f.name == argvField || len(f.value.list) == 0):
+	case f.value.list != nil && (f.name == argvField || f.name == returnField || len(f.value.list) == 0):
 		v = f.value.list
 	case f.value.list != nil:
 		v = strings.Join(f.value.list, ",")

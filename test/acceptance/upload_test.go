@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
@@ -86,4 +87,44 @@ func TestUploadIsGone(t *testing.T) {
 	if text := fmt.Sprint(r.Fields); !strings.Contains(text, hash) || !strings.Contains(text, "no such blob") {
 		t.Errorf("it does not say what is missing: %s", text)
 	}
+}
+
+// Files come back through Redis from workers with disks of their own, all of them. When there is no room for more, the tasks that
+// find none fail, and nothing of their files stays.
+func TestReturnedFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slots=2")
+	w.launch(t, "server", "tdf-server", "server", w.cfg, "--set", "server.blob_limit=1MiB", "--set", "server.blob_quota=2MiB")
+	wait.Eventually(t, patience, func() bool { return w.Raw.HExists(t.Context(), w.Key("meta"), "blob_quota").Val() }, "no limit is published")
+	for _, name := range []string{"one", "two"} {
+		w.worker(t, name, "program_dir="+w.own(t, "empty-"+name))
+	}
+	const write = `mkdir -p out/sub; for n in $(seq 50); do echo "{} $n" > out/sub/$n.txt; done`
+	w.manage(t, 0, "submit", "--wait", "--return", "out", "--array", "1-20", "--", "sh", "-c", write)
+	dir := filepath.Join(w.dir, "results")
+	w.manage(t, 0, "results", "--dir", dir, "1-20")
+	for task := 1; task <= 20; task++ {
+		for n := 1; n <= 50; n++ {
+			name := filepath.Join(dir, fmt.Sprint(task), "files", "out", "sub", fmt.Sprintf("%d.txt", n))
+			if text, err := os.ReadFile(name); string(text) != fmt.Sprintf("%d %d\n", task, n) {
+				t.Fatalf("%s: %q, %v", name, text, err)
+			}
+		}
+	}
+	w.manage(t, 1, "submit", "--wait", "--return", "noise", "--array", "1-6", "--", "sh", "-c", "head -c 600000 /dev/urandom > noise; : {}")
+	kept := 0
+	for id := int64(21); id <= 26; id++ {
+		got := w.hash(t, id)
+		if files := got["0:files"]; files != "" {
+			kept++
+		} else {
+			contains(t, "error", got["0:error"], "the quota of all blobs is 2097152 bytes", "lower file_retention")
+		}
+	}
+	if kept != 3 {
+		t.Errorf("%d tasks have returned files of 600000 bytes within 2 MiB, want 3", kept)
+	}
+	w.manage(t, 1, "submit", "--wait", "--return", "noise", "--", "sh", "-c", "head -c 1100000 /dev/urandom > noise")
+	contains(t, "error", w.hash(t, 27)["0:error"], "the limit of one blob is 1048576 bytes")
+	w.sound(t)
 }

@@ -1,7 +1,11 @@
 package acceptance
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -28,8 +34,26 @@ sleep 0.02
 echo $n $(cat out.dat sub/data) $(stat -f -c %T . | grep overlay)
 `
 
+// wantReturned compares the files that a task has returned.
+func wantReturned(t *testing.T, w *world, header *tasks.TaskHeader, want map[string]string) {
+	t.Helper()
+	var packed bytes.Buffer
+	files, got := task.Decode(header.ID, header.Fields).Last().Files, map[string]string{}
+	err := w.Store.Files(t.Context(), files.SHA256, &packed)
+	if err == nil {
+		err = fetch.UnpackFiles(t.Context(), &packed, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
+			text, err := io.ReadAll(content)
+			got[name] = string(text)
+			return err
+		})
+	}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("task %d has returned %q, %v, want %q", header.ID, got, err, want)
+	}
+}
+
 // Of 200 tasks, 8 at a time, each writes and reads files of its working directory: all read
-// their own, and nobody changes the program where there are mount namespaces. Programs are small, so that a slot keeps its copy,
+// their own and return their own, and nobody changes the program where there are mount namespaces. Programs are small, so that a slot keeps its copy,
 // and large, shown by an overlay where that can be mounted; root and an ordinary user run
 // them, and root as another user.
 func TestEachRoundHasItsDirectory(t *testing.T) {
@@ -64,7 +88,7 @@ func TestEachRoundHasItsDirectory(t *testing.T) {
 			programs := w.own(t, "programs")
 			specs := make([]task.Spec, 200)
 			for i := range specs {
-				specs[i] = task.Spec{Program: "p", Source: "rsync:" + source, Argv: []string{fmt.Sprint(i)}}
+				specs[i] = task.Spec{Program: "p", Source: "rsync:" + source, Argv: []string{fmt.Sprint(i)}, Return: []string{"**"}, ReturnOn: task.ReturnOnSuccess}
 				if !slices.Contains(c.set, "containment=group") {
 					specs[i].Argv = append(specs[i].Argv, programs)
 				}
@@ -89,6 +113,7 @@ func TestEachRoundHasItsDirectory(t *testing.T) {
 				if out != want || got.Fields["0:error"] != "" {
 					t.Errorf("task %d: %q, error %q, want %q", id, out, got.Fields["0:error"], want)
 				}
+				wantReturned(t, w, got, map[string]string{"out.dat": fmt.Sprintln(i), "sub/data": fmt.Sprintf("0\n%d\n", i)})
 			}
 			versions, err := filepath.Glob(filepath.Join(programs, "p", "*"))
 			if err != nil || len(versions) != 1 {

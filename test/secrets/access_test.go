@@ -91,7 +91,7 @@ func limited(t *testing.T, version string) *rig {
 // life is what happens to tasks, and what operators do.
 func (r *rig) life() {
 	r.t.Helper()
-	ok := r.submit("ok", "echo done", "--archive", "manager")
+	ok := r.submit("ok", "echo done; echo text > file", "--archive", "manager", "--return", "file")
 	retried := r.submit("retried", `[ "$TDF_ROUND" = 1 ] || exit 3`, "--max-fails", "2", "--retry-delay", "0.1")
 	failed := r.submit("failed", "exit 4")
 	late := r.submit("late", "sleep 60", "--timeout", "0.5", "--max-timeouts", "1")
@@ -110,6 +110,10 @@ func (r *rig) life() {
 		ok: "succeeded", retried: "succeeded", failed: "failed", late: "timed_out", held: "succeeded", called: "cancelled", stopped: "terminated",
 	} {
 		r.becomes(id, state)
+	}
+	r.must("manager", "results", ok, "--dir", filepath.Join(r.dir, "results"))
+	if text, err := os.ReadFile(filepath.Join(r.dir, "results", ok, "files", "file")); string(text) != "text\n" {
+		r.t.Errorf("returned is %q, %v", text, err)
 	}
 	r.follow()
 	r.must("manager", "retry", failed)

@@ -69,7 +69,7 @@ func TestLongReadmeTour(t *testing.T) {
 		"wait %2 %3 %4; kill %1", "wait %2 %3 %4 || :; kill %1; wait || :; echo stopped",
 	).Replace(script)
 	out := bash(t, script)
-	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "hello pluto from worker-A", "drained", "mars", "succeeded", "failed",
+	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "hello pluto from worker-A", "wrote 1 to mercury", "drained", "mars", "succeeded", "failed",
 		"needs label disk=tape", "cancelled 1", "second wait: 1", "encode", "would", "small", "a sum in two layers", "completed", "\n45\n", "stopped"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the tour does not show %q:\n%s", want, out)

@@ -78,6 +78,7 @@ const (
 	resourcesField  = "resources"
 	metaField       = "meta"
 	variablesField  = "variables"
+	returnField     = "return"
 	keyField        = "key"
 )
 

@@ -43,10 +43,11 @@ func (a *app) results() *cobra.Command {
 			"the last round that has begun. Without a form it is a table for people, which shortens texts.\n\n" +
 			"--csv and --jsonl print every byte. What is not UTF-8 is in base64: in JSON in the object base64\n" +
 			"instead, in CSV in its place, and the column base64 names it. The column partial names what is not\n" +
-			"whole: output or error that was cut (output_limit) or is kept no longer (keep_rounds), or a damaged\n" +
-			"record. A retry is a task of its own; retried_by has its id.\n\n" +
+			"whole: output or error that was cut (output_limit) or is kept no longer (keep_rounds), files that are\n" +
+			"kept no longer (file_retention), or a damaged record. A retry is a task of its own; retried_by has its id.\n\n" +
 			"--dir and --tar write a folder for each task, with the files output, error and task.json, a line of\n" +
-			"--jsonl. --name is the pattern of the folders: " + nameFields + ", where index\n" +
+			"--jsonl, and below files what the task has returned (submit --return), as long as Redis keeps it; the\n" +
+			"other forms say how many files that are. --name is the pattern of the folders: " + nameFields + ", where index\n" +
 			"counts the tasks from 1, in the order of their ids, and anything but letters, digits and -_.,=+@ in\n" +
 			"what is put there is written as %20. If two tasks have the same name, or a folder exists, nothing is\n" +
 			"written. A folder has its name when it is whole.\n\n" +
@@ -82,7 +83,7 @@ func (r *results) do(ctx context.Context, s *session, a *cold.Archive) error {
 	if err != nil {
 		return err
 	}
-	into, err := r.sink(s, names)
+	into, err := r.sink(s, names, s.returnedFiles(ctx))
 	if err != nil {
 		return err
 	}
@@ -120,13 +121,13 @@ type resultSink interface {
 	close(err error) error
 }
 
-func (r *results) sink(s *session, names *folderNames) (resultSink, error) {
+func (r *results) sink(s *session, names *folderNames, read readFiles) (resultSink, error) {
 	out := s.cmd.OutOrStdout()
 	switch {
 	case r.dir != "":
-		return newFolderSink(r.dir, names)
+		return newFolderSink(r.dir, names, read)
 	case r.tar != "":
-		return newTarSink(out, r.tar, names)
+		return newTarSink(out, r.tar, names, read)
 	case r.csv:
 		return newCSVSink(out)
 	case r.jsonl:
@@ -173,7 +174,7 @@ func (r *results) report(ctx context.Context, w *wholeTasks) error {
 	if left > 0 {
 		w.s.note("%d not ended yet: %s", left, countsLine(r.left))
 	}
-	w.s.noteIDs(r.partial, "not whole (output_limit, keep_rounds, or damaged)")
+	w.s.noteIDs(r.partial, "not whole (output_limit, keep_rounds, file_retention, or damaged)")
 	if err := w.tell(ctx, r.n); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -91,14 +93,16 @@ const (
 
 // folderSink writes folders below a directory, and nothing elsewhere: a [os.Root] follows no link that leads out of it.
 type folderSink struct {
+	dir   string
 	root  *os.Root
 	names *folderNames
+	read  readFiles
 	// draft is the folder that is being written.
 	draft string
 }
 
 // newFolderSink opens the directory. Of what is to be written nothing may be there.
-func newFolderSink(dir string, names *folderNames) (resultSink, error) {
+func newFolderSink(dir string, names *folderNames, read readFiles) (resultSink, error) {
 	if err := names.complete(); err != nil {
 		return nil, err
 	}
@@ -109,7 +113,7 @@ func newFolderSink(dir string, names *folderNames) (resultSink, error) {
 	if err != nil {
 		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--dir: %w", err))
 	}
-	f := &folderSink{root: root, names: names, draft: ".tdf-" + rand.Text()}
+	f := &folderSink{dir: dir, root: root, names: names, read: read, draft: ".tdf-" + rand.Text()}
 	for _, name := range slices.Sorted(maps.Keys(names.names)) {
 		id := names.names[name]
 		_, err := root.Lstat(name)
@@ -132,10 +136,13 @@ func (f *folderSink) take(r *resultRow) error {
 	if err != nil {
 		return err
 	}
-	files, err := r.files()
-	if err == nil {
-		err = f.root.Mkdir(f.draft, folderMode)
+	if err = f.root.Mkdir(f.draft, folderMode); err != nil {
+		return err
 	}
+	if err = r.unpack(f.read, f.add); err != nil {
+		return fmt.Errorf("files of task %d: %w", r.ID, err)
+	}
+	files, err := r.files()
 	for _, file := range files {
 		if err == nil {
 			err = f.root.WriteFile(path.Join(f.draft, file.name), file.text, fileMode)
@@ -150,18 +157,26 @@ func (f *folderSink) take(r *resultRow) error {
 	return err
 }
 
+// add writes a file that a task has returned.
+func (f *folderSink) add(name string, mode fs.FileMode, _ int64, content io.Reader) error {
+	name = path.Join(f.draft, filesFolder, name)
+	if err := f.root.MkdirAll(path.Dir(name), folderMode); err != nil {
+		return err
+	}
+	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode|mode&0o111)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
+}
+
 // close leaves the folders that are whole.
 func (f *folderSink) close(err error) error {
 	if err == nil {
 		return f.root.Close()
 	}
-	err = nil
-	for _, name := range []string{outputStream, errorStream, taskFile, "."} {
-		if gone := f.root.Remove(path.Join(f.draft, name)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	return errors.Join(err, f.root.Close())
+	return errors.Join(remove.Tree(filepath.Join(f.dir, f.draft)), f.root.Close())
 }
 
 // tarSink writes the folders to a tar archive.
@@ -169,10 +184,11 @@ type tarSink struct {
 	w     *tar.Writer
 	out   *draftFile
 	names *folderNames
+	read  readFiles
 }
 
 // newTarSink begins a file; - is out.
-func newTarSink(out io.Writer, name string, names *folderNames) (resultSink, error) {
+func newTarSink(out io.Writer, name string, names *folderNames, read readFiles) (resultSink, error) {
 	if err := names.complete(); err != nil {
 		return nil, err
 	}
@@ -180,7 +196,7 @@ func newTarSink(out io.Writer, name string, names *folderNames) (resultSink, err
 	if name != "-" {
 		file, err = newDraft("--"+tarForm, name)
 	}
-	return &tarSink{tar.NewWriter(file), file, names}, err
+	return &tarSink{tar.NewWriter(file), file, names, read}, err
 }
 
 func (t *tarSink) take(r *resultRow) error {
@@ -188,22 +204,32 @@ func (t *tarSink) take(r *resultRow) error {
 	if err != nil {
 		return err
 	}
-	files, err := r.files()
-	if err == nil {
-		err = t.w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: r.ended})
-	}
-	for _, file := range files {
+	add := func(file string, mode fs.FileMode, size int64, content io.Reader) error {
+		err := t.w.WriteHeader(&tar.Header{Name: path.Join(name, file), Mode: int64(mode), Size: size, ModTime: r.ended})
 		if err == nil {
-			err = t.w.WriteHeader(&tar.Header{Name: path.Join(name, file.name), Mode: 0o644, Size: int64(len(file.text)), ModTime: r.ended})
+			_, err = io.Copy(t.w, content)
 		}
-		if err == nil {
-			_, err = t.w.Write(file.text)
+		if err != nil {
+			return fmt.Errorf("tar: %w", err)
 		}
+		return nil
 	}
-	if err != nil {
+	if err = t.w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: r.ended}); err != nil {
 		return fmt.Errorf("tar: %w", err)
 	}
-	return nil
+	err = r.unpack(t.read, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
+		return add(path.Join(filesFolder, file), mode, size, content)
+	})
+	if err != nil {
+		return fmt.Errorf("files of task %d: %w", r.ID, err)
+	}
+	files, err := r.files()
+	for _, file := range files {
+		if err == nil {
+			err = add(file.name, 0o644, int64(len(file.text)), bytes.NewReader(file.text))
+		}
+	}
+	return err
 }
 
 // close ends the archive. One that is not whole has no end.

@@ -156,7 +156,7 @@ func TestResultsFoldersAreWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := &folderNames{pattern: pattern, tasks: []named{{id: 2}, {id: 1}}}
-	into, err := newFolderSink(dir, names)
+	into, err := newFolderSink(dir, names, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

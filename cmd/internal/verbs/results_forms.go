@@ -38,7 +38,9 @@ type resultRow struct {
 	Worker   string             `json:"worker,omitempty"`
 	Output   *string            `json:"output,omitempty"`
 	Error    *string            `json:"error,omitempty"`
-	// Partial names what is not whole: output, error, or record.
+	// Files are those of the round that were returned.
+	Files task.Files `json:"files,omitzero"`
+	// Partial names what is not whole: output, error, files, or record.
 	Partial []string `json:"partial,omitempty"`
 	// RetriedBy is the task that repeats this one.
 	RetriedBy int64 `json:"retried_by,omitempty"`
@@ -82,6 +84,7 @@ func namedBy(t *task.Task) named {
 // take takes what a round has.
 func (r *resultRow) take(last *task.Round) {
 	r.ExitCode, r.Worker, r.output, r.stderr = last.ExitCode, last.Worker, last.Output, cmp.Or(last.Error, last.Stderr)
+	r.Files = last.Files
 	if r.Start = last.Stamps[statemachine.StampBegun]; r.Start.IsZero() {
 		r.Start = last.Stamps[string(statemachine.Running)]
 	}
@@ -156,14 +159,17 @@ func (r *resultRow) writeJSON(w io.Writer) error {
 func csvHead() []string {
 	return []string{
 		"id", keyField, programField, wordsField, "state", "exit_code", "start", "wall_time", workerField, outputStream, errorStream,
-		"partial", "retried_by", "base64",
+		filesFolder, "partial", "retried_by", "base64",
 	}
 }
 
 // cells are the row in CSV, where a text that is not UTF-8 is in base64, and the last column names it.
 func (r *resultRow) cells() []string {
 	text := func(name, plain string) string { return cmp.Or(r.Base64[name], plain) }
-	code, start, wall, retried := "", "", "", ""
+	code, start, wall, retried, files := "", "", "", "", ""
+	if r.Files.Count > 0 {
+		files = strconv.Itoa(r.Files.Count)
+	}
 	if r.ExitCode != nil {
 		code = strconv.Itoa(*r.ExitCode)
 	}
@@ -178,7 +184,7 @@ func (r *resultRow) cells() []string {
 	}
 	return []string{
 		strconv.FormatInt(r.ID, 10), text(keyField, r.Key), r.Program, text(wordsField, r.input), strings.ToValidUTF8(string(r.State), "\ufffd"),
-		code, start, wall, text(workerField, r.Worker), text(outputStream, r.output), text(errorStream, r.stderr),
+		code, start, wall, text(workerField, r.Worker), text(outputStream, r.output), text(errorStream, r.stderr), files,
 		strings.Join(r.Partial, " "), retried, strings.Join(slices.Sorted(maps.Keys(r.Base64)), " "),
 	}
 }

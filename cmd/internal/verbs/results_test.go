@@ -7,6 +7,9 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +18,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
@@ -196,7 +201,7 @@ func TestResultsSayWhatIsMissing(t *testing.T) {
 	b.srv.Do(t, "HSET", b.ns+":task:4", "rev", "x")
 	r := b.run("results", "--jsonl", "1-7,9,11")
 	wantText(t, r.err, "1 retried, by tasks of their own (retried_by): 2\n", "3 not ended yet: blocked 1  open 2\n",
-		"3 not whole (output_limit, keep_rounds, or damaged): 1,3-4\n", "no such task: 9,11\n")
+		"3 not whole (output_limit, keep_rounds, file_retention, or damaged): 1,3-4\n", "no such task: 9,11\n")
 	if r.code != 1 {
 		t.Errorf("ended with %d", r.code)
 	}
@@ -300,3 +305,84 @@ type counted struct{ n int }
 
 func (c *counted) take(*resultRow) error { c.n++; return nil }
 func (*counted) close(error) error       { return nil }
+
+// returns makes a task return files, as a worker does, and returns their hash.
+func (b *bench) returns(id int64, files map[string]string) string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = os.WriteFile(file, []byte(text), 0o755)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	packed, err := disk.NewScratch("")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = packed.Close() }()
+	count, _, err := fetch.PackFiles(b.t.Context(), packed, dir, "", []string{"."})
+	f := task.Files{SHA256: packed.SHA256(), Bytes: packed.Size(), Count: count}
+	if err == nil {
+		err = b.store.PutFiles(b.t.Context(), f.SHA256, f.Bytes, packed)
+	}
+	if err == nil {
+		err = b.store.Redis.HSet(b.t.Context(), fmt.Sprintf("%s:task:%d", b.ns, id), "0:files", f.Text()).Err()
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return f.SHA256
+}
+
+// What tasks have returned lies in their folders, with its directories and whether it can be executed; the other forms and show say
+// how many files that are. What Redis keeps no longer is missing, and so is what has another hash.
+func TestResultsFiles(t *testing.T) {
+	t.Parallel()
+	b := odd(t)
+	b.returns(1, map[string]string{"out/a.csv": "1,2\n", "output": "another\n"})
+	gone := b.returns(2, map[string]string{"x": "2"})
+	broken := b.returns(3, map[string]string{"x": "3"})
+	b.store.Redis.ZAdd(t.Context(), b.ns+":files", redis.Z{Member: gone, Score: 1})
+	if _, n, err := b.store.Sweep(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	size := b.store.Redis.StrLen(t.Context(), b.ns+":file:"+broken+":0").Val()
+	b.store.Redis.Set(t.Context(), b.ns+":file:"+broken+":0", strings.Repeat("x", int(size)), 0)
+	dir := filepath.Join(t.TempDir(), "out")
+	r := b.run("results", "--dir", dir, "1-4")
+	if r.code != 1 || !strings.Contains(r.err, "2 not whole (output_limit, keep_rounds, file_retention, or damaged): 2-3") {
+		t.Errorf("ended with %d: %s", r.code, r.err)
+	}
+	archive := filepath.Join(t.TempDir(), "out.tar")
+	b.run("results", "--tar", archive, "1-4")
+	unpacked := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xf", archive, "-C", unpacked).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, dir := range []string{dir, unpacked} {
+		got := tree(t, dir)
+		maps.DeleteFunc(got, func(name, _ string) bool { return !strings.Contains(name, "/files") })
+		want := map[string]string{"1/files/out/a.csv": "1,2\n", "1/files/output": "another\n"}
+		same(t, "the files", got, want)
+		if info, err := os.Stat(filepath.Join(dir, "1/files/output")); err != nil || info.Mode()&0o100 == 0 {
+			t.Errorf("%v, %v, want that it can be executed", info, err)
+		}
+	}
+	rows := b.rows("1-4")
+	if got := []string{rows[0]["files"], rows[1]["files"], rows[3]["files"]}; !slices.Equal(got, []string{"2", "1", ""}) {
+		t.Errorf("the column files is %q", got)
+	}
+	if one := objects(t, b.must("results", "--jsonl", "1"))[0]["files"].(map[string]any); one["count"] != 2.0 {
+		t.Errorf("files are %v", one)
+	}
+	for id, want := range map[string]string{"1": "files (2, ", "2": "kept no longer (file_retention)"} {
+		if out := b.must("show", id); !strings.Contains(out, want) {
+			t.Errorf("show %s lacks %q:\n%s", id, want, out)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func (a *app) show() *cobra.Command {
 		Use: "show ID", Short: "Show a task with all its rounds and its log", Args: cobra.ExactArgs(1),
 	})
 	cmd.RunE = a.withTask(archiveFlag(cmd), func(s *session, t *task.Task) error {
-		return s.result(t, func() { showTask(s.out, t) })
+		return s.result(t, func() { showTask(s, t) })
 	})
 	return cmd
 }
@@ -76,13 +76,14 @@ func (s *session) readTask(ctx context.Context) (*task.Task, error) {
 // purgedRemedy is where tasks may be that have left Redis.
 const purgedRemedy = "if [server] archive_dir was set, add --archive and that directory"
 
-func showTask(out *cli.Output, t *task.Task) {
+func showTask(s *session, t *task.Task) {
+	out := s.out
 	if t.Err != nil {
 		out.Printf("%s\n", cli.Safe(t.Err.Error()))
 	}
 	showFields(out, t)
 	for i := range t.Rounds {
-		showRound(out, &t.Rounds[i])
+		showRound(s, &t.Rounds[i])
 	}
 	var log strings.Builder
 	for _, entry := range t.Log {
@@ -166,6 +167,7 @@ func showFields(out *cli.Output, t *task.Task) {
 	table.Row("timeout", span(t.Timeout))
 	counterRows(table, t)
 	table.Row("fail_on", t.FailOn)
+	table.Some(returnField, strings.Join(t.Return, ", "))
 	policyRows(table, t)
 	table.Flush()
 }
@@ -266,7 +268,7 @@ func orZero(n *int) int {
 func policyRows(table *cli.Table, t *task.Task) {
 	for _, f := range task.Fields() {
 		text, _ := t.Text(f.Name)
-		policy := slices.Contains([]string{"on_cut", "charge", "archive", "workdir"}, f.Name) ||
+		policy := slices.Contains([]string{"on_cut", "return_on", "charge", "archive", "workdir"}, f.Name) ||
 			strings.HasPrefix(f.Name, "retry_") || strings.HasSuffix(f.Name, "_exit_codes")
 		if policy && text != f.Default {
 			table.Some(f.Name, text)
@@ -276,7 +278,8 @@ func policyRows(table *cli.Table, t *task.Task) {
 
 // showRound writes the record of a round: who ran it, its moments in order, how
 // it ended, what it used, and the end of what it wrote.
-func showRound(out *cli.Output, r *task.Round) {
+func showRound(s *session, r *task.Round) {
+	out := s.out
 	head := fmt.Sprintf("\nround %d", r.Number)
 	if r.Worker != "" {
 		head += ", worker " + cli.Safe(r.Worker)
@@ -293,7 +296,27 @@ func showRound(out *cli.Output, r *task.Round) {
 	out.Printf("%s\n", head)
 	showMoments(out, r)
 	showRecord(out, r)
+	s.showFiles(r)
 	showStreams(out, r)
+}
+
+// showFiles writes what the round has returned, and until when Redis keeps it.
+func (s *session) showFiles(r *task.Round) {
+	if r.Files.Count == 0 {
+		return
+	}
+	kept := "not in an archive"
+	if s.store != nil {
+		switch till, err := s.store.FilesUntil(s.cmd.Context(), r.Files.SHA256); {
+		case err != nil:
+			kept = "not known how long they are kept: " + cli.Safe(err.Error())
+		case till.IsZero():
+			kept = "kept no longer (file_retention)"
+		default:
+			kept = "kept until " + when(till)
+		}
+	}
+	s.printf("  files (%d, %d bytes packed; %s)\n", r.Files.Count, r.Files.Bytes, kept)
 }
 
 func showMoments(out *cli.Output, r *task.Round) {

@@ -24,6 +24,7 @@ type submission struct {
 	texts              map[string]*string // of the flags, by the names of the fields
 	labels, resources  []string
 	meta, variables    []string
+	returned           []string
 	hold               string
 	eachLine, fromJSON string
 	array              string
@@ -88,7 +89,7 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	sub.texts = map[string]*string{}
 	for _, f := range task.Fields() {
 		switch f.Name {
-		case inputField, argvField, labelsField, resourcesField, metaField, variablesField, holdField:
+		case inputField, argvField, labelsField, resourcesField, metaField, variablesField, holdField, returnField:
 			continue // are given in other ways
 		}
 		if !f.Planned {
@@ -100,6 +101,8 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&sub.meta, metaField, nil, "name=text that is passed on with the task; may be repeated")
 	flags.StringArrayVarP(&sub.variables, envField, "e", nil,
 		"KEY=VALUE for the environment of the program, or KEY as it is set here; may be repeated")
+	flags.StringArrayVar(&sub.returned, returnField, nil,
+		"file of the round's directory to keep for results, such as 'out/*.csv', or a directory; may be repeated")
 	flags.StringVar(&sub.hold, holdField, "", "begin held, until release; --hold=REASON says why")
 	flags.Lookup(holdField).NoOptDefVal = heldAnyway
 }
@@ -109,7 +112,7 @@ const heldAnyway = "true"
 
 // given is what the flags say of each task.
 func (sub *submission) given(now time.Time) (task.Spec, error) {
-	spec := task.Spec{Hold: sub.hold}
+	spec := task.Spec{Hold: sub.hold, Return: sub.returned}
 	if sub.hold == heldAnyway {
 		spec.Hold = task.HeldText
 	}
@@ -175,7 +178,9 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, packed.close()) }()
+	if packed != nil {
+		defer func() { err = errors.Join(err, packed.Close()) }()
+	}
 	specs, err := sub.specs(ctx, s)
 	if err != nil {
 		return err

@@ -2,16 +2,13 @@ package verbs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -19,7 +16,7 @@ import (
 const uploadName = "upload"
 
 // pack packs what --upload names, so that its hash is known. The caller closes it. It is nil without the flag.
-func (sub *submission) pack(ctx context.Context, s *session) (*packed, error) {
+func (sub *submission) pack(ctx context.Context, s *session) (*disk.Scratch, error) {
 	if !s.cmd.Flags().Changed(uploadName) {
 		return nil, nil //nolint:nilnil // there is nothing to upload
 	}
@@ -32,16 +29,16 @@ func (sub *submission) pack(ctx context.Context, s *session) (*packed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--upload: %w; nothing was opened", err)
 	}
-	sub.uploaded = p.sha256
+	sub.uploaded = p.SHA256()
 	return p, nil
 }
 
 // put sends what was packed, before any task is opened that needs it.
-func (sub *submission) put(ctx context.Context, s *session, p *packed) error {
+func (sub *submission) put(ctx context.Context, s *session, p *disk.Scratch) error {
 	if p == nil {
 		return nil
 	}
-	if err := s.store.PutBlob(ctx, p.sha256, p.bytes, p.file); err != nil {
+	if err := s.store.PutBlob(ctx, p.SHA256(), p.Size(), p); err != nil {
 		return fmt.Errorf("--upload %s: %w; nothing was opened", cli.Safe(sub.upload), err)
 	}
 	return nil
@@ -67,41 +64,14 @@ func (sub *submission) checkCommand(s *session, name string) error {
 	}
 }
 
-// packed is a packed directory, in a file without a name.
-type packed struct {
-	file   *os.File
-	sha256 string // in hex
-	bytes  int64
-}
-
 // pack packs a directory, or a file alone; see [fetch.Pack]. The caller closes it.
-func pack(ctx context.Context, name string) (p *packed, err error) {
-	file, err := os.CreateTemp("", "tdf-upload-")
+func pack(ctx context.Context, name string) (*disk.Scratch, error) {
+	p, err := disk.NewScratch("")
 	if err != nil {
-		return nil, fmt.Errorf("file for what is packed: %w", err)
+		return nil, err
 	}
-	p = &packed{file: file}
-	hash := sha256.New()
-	if err = os.Remove(file.Name()); err == nil {
-		err = fetch.Pack(ctx, io.MultiWriter(file, hash), name)
+	if err = fetch.Pack(ctx, p, name); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	if err == nil {
-		p.bytes, err = file.Seek(0, io.SeekCurrent)
-	}
-	if err != nil {
-		return nil, errors.Join(err, p.close())
-	}
-	p.sha256 = hex.EncodeToString(hash.Sum(nil))
 	return p, nil
-}
-
-// close lets it go, if there is one.
-func (p *packed) close() error {
-	if p == nil {
-		return nil
-	}
-	if err := p.file.Close(); err != nil {
-		return fmt.Errorf("file of what is packed: %w", err)
-	}
-	return nil
 }

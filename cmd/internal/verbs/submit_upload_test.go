@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/task"
 )
@@ -74,7 +75,7 @@ func TestSubmitUploadRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	dir := uploading(t)
-	if err := b.store.PublishBlobs(t.Context(), 100, 1000); err != nil {
+	if err := b.store.PublishBlobs(t.Context(), 100, 1000, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, "run.sh")); err != nil {

@@ -81,7 +81,7 @@ func defaults(t *testing.T) *File {
 		Server: Server{
 			RoundDuration: 1300 * time.Millisecond, TimeoutGrace: 10 * time.Second, WorkerTimeout: 15 * time.Second,
 			BatchSize: 100, RepairInterval: 5 * time.Second, RepairBatch: 1000,
-			Quarantine: QuarantineWarn, QuarantineProbe: time.Minute, Events: 10000, BlobLimit: 64 << 20, BlobQuota: 1 << 30,
+			Quarantine: QuarantineWarn, QuarantineProbe: time.Minute, Events: 10000, BlobLimit: 64 << 20, BlobQuota: 1 << 30, FileRetention: 7 * 24 * time.Hour,
 		},
 		Worker: Worker{
 			MaxThreads: task.Unlimited, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10, Workdir: "private", Commands: "on", ProgramCache: 10 << 30, Settle: "worker", Ahead: 4,

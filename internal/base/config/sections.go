@@ -138,6 +138,7 @@ type Server struct {
 	Events           int
 	BlobLimit        int64 // bytes, as is BlobQuota
 	BlobQuota        int64
+	FileRetention    time.Duration
 	ArchiveRetention []Retention // outcomes that are not named stay for ever
 	ArchiveDir       string
 	BatchSize        int

@@ -1,11 +1,14 @@
 // Package disk tells how much space file systems have left, so that a worker
 // stops claiming before programs fail for want of it; writes whole files that
-// outlast a crash; and locks files between processes.
+// outlast a crash; makes files without a name; and locks files between processes.
 package disk
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"math"
 	"os"
@@ -268,3 +271,37 @@ func Unlock(file *os.File) error {
 	_ = unix.Flock(int(file.Fd()), unix.LOCK_UN) // where there are no locks there was none
 	return file.Close()
 }
+
+// Scratch is a file without a name, which is gone when it is closed. It knows the hash and the size of what was written to it.
+type Scratch struct {
+	*os.File
+
+	sum  hash.Hash
+	size int64
+}
+
+// NewScratch makes a scratch file in a directory, "" for that of temporary files. The caller closes it.
+func NewScratch(dir string) (*Scratch, error) {
+	file, err := os.CreateTemp(dir, "tdf-scratch-")
+	if err != nil {
+		return nil, fmt.Errorf("scratch file: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(fmt.Errorf("scratch file: %w", err), file.Close())
+	}
+	return &Scratch{File: file, sum: sha256.New()}, nil
+}
+
+// Write implements io.Writer.
+func (s *Scratch) Write(p []byte) (int, error) {
+	n, err := s.File.Write(p)
+	s.size += int64(n)
+	_, _ = s.sum.Write(p[:n]) // it never fails
+	return n, err
+}
+
+// SHA256 is the hash of what was written, in hex.
+func (s *Scratch) SHA256() string { return hex.EncodeToString(s.sum.Sum(nil)) }
+
+// Size is how many bytes were written.
+func (s *Scratch) Size() int64 { return s.size }

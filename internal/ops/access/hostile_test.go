@@ -133,7 +133,11 @@ var deeds = []deed{
 	},
 	{
 		"change an upload, which workers notice by its hash, or remove one", yes, old, yes, no,
-		[]way{{"SET :blob_part:0a:0 x"}, {"DEL :blob:0a"}, {"DEL :blob_part:0a:0"}}, nil,
+		[]way{{"SET :blob:0a:0 x"}, {"DEL :blob:0a"}, {"DEL :blob:0a:0"}}, nil,
+	},
+	{
+		"change returned files, which readers notice by their hash, or remove some", yes, yes, old, no,
+		[]way{{"SET :file:0a:0 x"}, {"DEL :file:0a"}, {"DEL :file:0a:0"}}, nil,
 	},
 	{
 		"give ids out a second time", yes, no, yes, no,

@@ -146,17 +146,17 @@ var (
 	workerKeys = slices.Concat(history, line, counts, health, goals, registry,
 		[]string{
 			"open", "running", "executed", "succeeded", "timed_out", "terminated", "orphaned", "archived", "archived:*",
-			"claim:*", "live:*", "follow",
+			"claim:*", "live:*", "follow", "files", "file:*",
 		})
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*",
-		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*", "blobs", "blob:*", "blob_part:*",
+		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*", "blobs", "blob:*",
 	})
 )
 
 // seenByWorkers are the keys that a worker reads beside its own.
-var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids", "blob:*", "blob_part:*"}
+var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids", "blob:*"}
 
 // whole are all keys of the namespace.
 var whole = []string{"*"}

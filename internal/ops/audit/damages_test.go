@@ -62,6 +62,8 @@ var damages = []damage{
 	{"the directory of a command is missing", "open", Blob, [][]string{{"HSET", "%k", "source", "command:./x#sha256=" + strings.Repeat("0a", 32)}}},
 	{"a part of an upload is missing", "", Blob,
 		[][]string{{"ZADD", "%n:blobs", "9000000000", "0a"}, {"HSET", "%n:blob:0a", "size", "3", "complete", "1"}, {"HSET", "%n:meta", "blob_bytes", "3"}}},
+	{"a part of returned files is missing", "", Blob,
+		[][]string{{"ZADD", "%n:files", "9000000000", "0a"}, {"HSET", "%n:file:0a", "size", "3", "complete", "1"}, {"HSET", "%n:meta", "blob_bytes", "3"}}},
 	{"uploads are counted wrongly", "", Blob, [][]string{{"HSET", "%n:meta", "blob_bytes", "3"}}},
 	{"foreign member", "", Unknown, [][]string{{"ZADD", "%n:open", "0", "999"}}},
 	{"deadline far too late in the index", "deadline", Index, [][]string{{"ZADD", "%n:due", "9000009000", "%i"}}},

@@ -1,15 +1,15 @@
 -- blob makes room for bytes that are to be written, and keeps what there is of them for a while.
--- KEYS meta, blobs, blob, taskID
--- ARGV hash, size (in bytes), part (bytes of each but the last), lease (in seconds), limit, quota (in bytes, where no server has published others), is ('' if it may have to be
+-- KEYS meta, blobs, blob
+-- ARGV hash, size (in bytes), part (bytes of each but the last), lease (in seconds, or '' for what servers keep returned files for), limit, quota (in bytes, where no server has published others), after (an id before which no task refers to it), is ('' if it may have to be
 --   written, 'complete' if all parts are, else the id of a task that refers to it, or '0' for a step)
 -- Returns {1 if it is complete with all its parts, else 0}; or, and nothing changes, {-1, limit} if it is too large, {-2, quota, how much is taken} if it does
 -- not fit, or {-3} if it is not there any more. Sent again: the same.
-local wrong = wrongtype('zset', {K.blobs}) or wrongtype('hash', {K.blob}) or wrongtype('string', {K.taskID})
+local wrong = wrongtype('zset', {K.blobs}) or wrongtype('hash', {K.blob})
 if wrong then return wrong end
 local _, seconds = now()
 local size, complete = unpack(redis.call('HMGET', K.blob, 'size', 'complete'))
-local parts = {}
-for i = 0, math.ceil(tonumber(size or A.size) / tonumber(A.part)) - 1 do parts[i + 1] = K.blobPart(A.hash .. ':' .. i) end
+local was, parts = complete, {}
+for i = 0, math.ceil(tonumber(size or A.size) / tonumber(A.part)) - 1 do parts[i + 1] = K.blob .. ':' .. i end
 wrong = wrongtype('string', parts)
 if wrong then return wrong end
 local whole = #parts == 0 or redis.call('EXISTS', unpack(parts)) == #parts -- another client may have removed what was not complete
@@ -18,7 +18,7 @@ if not size then
   local limit, quota, taken = tonumber(meta_blob_limit or A.limit), tonumber(meta_blob_quota or A.quota), tonumber(meta_blob_bytes or '0')
   if tonumber(A.size) > limit then return {-1, limit} end
   if taken + tonumber(A.size) > quota then return {-2, quota, taken} end
-  redis.call('HSET', K.blob, 'size', A.size, 'after', redis.call('GET', K.taskID) or '0')
+  redis.call('HSET', K.blob, 'size', A.size, 'after', A.after)
   redis.call('HINCRBY', K.meta, 'blob_bytes', A.size)
 elseif A.is == 'complete' then
   if whole then redis.call('HSET', K.blob, 'complete', '1') end
@@ -26,6 +26,6 @@ elseif A.is == 'complete' then
 elseif A.is ~= '' then
   redis.call('HSET', K.blob, 'witness', A.is)
 end
-local before, till = tonumber(redis.call('ZSCORE', K.blobs, A.hash) or '0'), seconds + tonumber(A.lease)
+local before, till = tonumber(was and redis.call('ZSCORE', K.blobs, A.hash) or '0'), seconds + (tonumber(A.lease) or tonumber(meta_file_retention or '604800'))
 redis.call('ZADD', K.blobs, string.format('%d', math.max(before, till)), A.hash)
 return {complete and whole and 1 or 0}

@@ -1,7 +1,8 @@
 // Package blobs keeps bytes under their SHA-256, so that files travel with nothing
-// but Redis: in parts of a bounded size, within a quota of the namespace. What nobody
-// refers to leaves (see [Blobs.Sweep]). Nothing here looks whether the bytes have that
-// hash: every reader does, before it uses them.
+// but Redis: in parts of a bounded size, within a quota of the namespace. There are two
+// families, what submitters upload and what rounds return. Uploads that nobody refers to
+// leave, and returned files when their time is over (see [Blobs.Sweep]). Nothing here
+// looks whether the bytes have that hash: every reader does, before it uses them.
 package blobs
 
 import (
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +25,7 @@ var files embed.FS
 
 // Scripts are those of this room.
 var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
-	"blob":   {Libs: []string{conn.LibTypes}, Meta: []string{"blob_bytes", "blob_limit", "blob_quota"}, Writes: true},
+	"blob":   {Libs: []string{conn.LibTypes}, Meta: []string{"blob_bytes", "blob_limit", "blob_quota", "file_retention"}, Writes: true},
 	"unblob": {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
 }}
 
@@ -50,13 +52,15 @@ const (
 	spare = 0.1
 )
 
-// PublishBlobs sets the limits for all who put blobs.
-func (s *Blobs) PublishBlobs(ctx context.Context, limit, quota int64) error {
-	is, err := s.Redis.HMGet(ctx, s.Keys.Meta(), "blob_limit", "blob_quota").Result()
-	if err == nil && conn.Reply(is).Number(0) == limit && conn.Reply(is).Number(1) == quota {
+// PublishBlobs sets the limits for all who put blobs, and how long the files that rounds return are kept.
+func (s *Blobs) PublishBlobs(ctx context.Context, limit, quota int64, retention time.Duration) error {
+	names := []string{"blob_limit", "blob_quota", "file_retention"}
+	values := []int64{limit, quota, int64(retention / time.Second)}
+	is, err := s.Redis.HMGet(ctx, s.Keys.Meta(), names...).Result()
+	if err == nil && slices.Equal(values, []int64{conn.Reply(is).Number(0), conn.Reply(is).Number(1), conn.Reply(is).Number(2)}) {
 		return nil
 	}
-	if err := s.Redis.HSet(ctx, s.Keys.Meta(), "blob_limit", limit, "blob_quota", quota).Err(); err != nil {
+	if err := s.Redis.HSet(ctx, s.Keys.Meta(), names[0], values[0], names[1], values[1], names[2], values[2]).Err(); err != nil {
 		return s.Failed("publish", err)
 	}
 	return nil
@@ -66,49 +70,91 @@ func (s *Blobs) PublishBlobs(ctx context.Context, limit, quota int64) error {
 // them. If they are there already, nothing is sent. The error matches [task.ErrNoRoom] if there is no room for them. After an
 // error nothing of them stays.
 func (s *Blobs) PutBlob(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
-	for {
-		there, err := s.keep(ctx, hash, size, Lease, "")
-		if err != nil || there {
+	return s.put(ctx, blob{family: conn.Uploads, hash: hash}, size, content)
+}
+
+// PutFiles keeps what a round returns, as PutBlob does, for as long as servers have published ([server] file_retention).
+func (s *Blobs) PutFiles(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
+	return s.put(ctx, blob{family: conn.Returned, hash: hash}, size, content)
+}
+
+// blob says which blob.
+type blob struct {
+	family conn.Family
+	hash   string
+	// after is the newest id before it was put: no older task can refer to it.
+	after int64
+}
+
+func (b blob) subject() conn.Subject { return conn.Subject{Family: b.family, Blob: b.hash} }
+
+// stays is how long a blob is kept at least.
+func (b blob) stays() time.Duration {
+	if b.family == conn.Returned {
+		return asPublished
+	}
+	return Lease
+}
+
+func (s *Blobs) put(ctx context.Context, b blob, size int64, content io.ReaderAt) (err error) {
+	if b.family == conn.Uploads { // no task refers to returned files
+		if b.after, err = s.tasks.LastID(ctx); err != nil {
 			return err
 		}
-		if err = s.write(ctx, hash, size, content); err == nil {
-			there, err = s.keep(ctx, hash, size, Lease, complete)
+	}
+	for {
+		there, err := s.keep(ctx, b, size, Lease, "")
+		if err == nil && !there {
+			err = s.write(ctx, b, size, content)
 		}
-		if err != nil {
+		if err == nil && (!there || b.family == conn.Returned) {
+			there, err = s.keep(ctx, b, size, b.stays(), complete)
+		}
+		switch {
+		case err != nil:
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.AnswerLimit())
 			defer cancel()
-			_, failed := s.remove(ctx, hash, "")
+			_, failed := s.remove(ctx, b, "")
 			return errors.Join(err, failed)
-		}
-		if there {
+		case there:
 			return nil
 		} // else somebody has removed it, or a part of it, meanwhile
 	}
 }
 
-// complete says that all parts of a blob are there.
-const complete = "complete"
+const (
+	// complete says that all parts of a blob are there.
+	complete = "complete"
+	// asPublished is for how long returned files are kept.
+	asPublished time.Duration = -1
+)
 
 // keep makes room, or keeps what is there for so long, and reports whether the blob is complete. is may be empty, complete,
 // or the id of a task that refers to the blob.
-func (s *Blobs) keep(ctx context.Context, hash string, size int64, d time.Duration, is string) (whole bool, err error) {
-	r, err := s.RunList(ctx, "blob", conn.Subject{Blob: hash},
-		hash, size, int64(Part), int64(d/time.Second), int64(defaultLimit), int64(defaultQuota), is)
+func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, is string) (whole bool, err error) {
+	lease := ""
+	if d != asPublished {
+		lease = strconv.FormatInt(int64(d/time.Second), 10)
+	}
+	r, err := s.RunList(ctx, "blob", b.subject(), b.hash, size, int64(Part), lease, int64(defaultLimit), int64(defaultQuota), b.after, is)
 	if err != nil {
 		return false, err
 	}
+	room := RoomError{Size: size, Most: r.Number(1), Taken: r.Number(2), family: b.family}
 	switch r.Number(0) {
 	case -1:
-		return false, &RoomError{Size: size, Most: r.Number(1), setting: "blob_limit", what: "the limit of one blob"}
+		room.setting, room.what = "blob_limit", "the limit of one blob"
+		return false, &room
 	case -2:
-		return false, &RoomError{Size: size, Most: r.Number(1), Taken: r.Number(2), setting: "blob_quota", what: "the quota of all blobs"}
+		room.setting, room.what = "blob_quota", "the quota of all blobs"
+		return false, &room
 	}
 	return r.Number(0) == 1, nil
 }
 
 // write sends all parts, as long as there is memory to spare.
-func (s *Blobs) write(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
-	if err := s.roomFor(ctx, size); err != nil {
+func (s *Blobs) write(ctx context.Context, b blob, size int64, content io.ReaderAt) error {
+	if err := s.roomFor(ctx, b, size); err != nil {
 		return err
 	}
 	buf := make([]byte, min(Part, size))
@@ -117,10 +163,10 @@ func (s *Blobs) write(ctx context.Context, hash string, size int64, content io.R
 		if _, err := content.ReadAt(part, i*Part); err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read what is put: %w", err)
 		}
-		if err := s.Redis.Set(ctx, s.Keys.BlobPart(hash, i), part, 0).Err(); err != nil {
+		if err := s.Redis.Set(ctx, s.Keys.BlobPart(b.family, b.hash, i), part, 0).Err(); err != nil {
 			return s.Failed("put blob", err)
 		}
-		if err := s.roomFor(ctx, 0); err != nil {
+		if err := s.roomFor(ctx, b, 0); err != nil {
 			return err
 		}
 	}
@@ -128,7 +174,7 @@ func (s *Blobs) write(ctx context.Context, hash string, size int64, content io.R
 }
 
 // roomFor makes sure that Redis has memory for so many bytes, and some to spare.
-func (s *Blobs) roomFor(ctx context.Context, size int64) error {
+func (s *Blobs) roomFor(ctx context.Context, b blob, size int64) error {
 	text, err := s.Redis.Info(ctx, "memory").Result()
 	if err != nil {
 		if err = s.Failed("info", err); errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil {
@@ -140,7 +186,9 @@ func (s *Blobs) roomFor(ctx context.Context, size int64) error {
 	most, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
 	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
 	if usable := int64(float64(most) * (1 - spare)); most > 0 && used+size > usable {
-		return &RoomError{Size: size, Most: usable, Taken: used, setting: "maxmemory", what: "what blobs may take of the memory of Redis"}
+		return &RoomError{
+			Size: size, Most: usable, Taken: used, family: b.family, setting: "maxmemory", what: "what blobs may take of the memory of Redis",
+		}
 	}
 	return nil
 }
@@ -151,13 +199,17 @@ type RoomError struct {
 	Size, Most, Taken int64
 
 	what, setting string
+	family        conn.Family
 }
 
 // Error names the limit, and what to do.
 func (e *RoomError) Error() string {
 	remedy := "raise [server] " + e.setting + ", or put the file where workers can fetch it"
-	if e.setting == "maxmemory" {
+	switch {
+	case e.setting == "maxmemory":
 		remedy = "raise maxmemory of Redis, or let tasks leave it by archive_retention"
+	case e.family == conn.Returned:
+		remedy = "return less, raise [server] " + e.setting + ", or lower file_retention"
 	}
 	taken := ""
 	if e.Taken > 0 {
@@ -170,29 +222,38 @@ func (e *RoomError) Error() string {
 func (e *RoomError) Unwrap() error { return task.ErrNoRoom }
 
 // remove removes a blob if it is kept until then, or, for "", if it is not complete.
-func (s *Blobs) remove(ctx context.Context, hash, till string) (bool, error) {
-	v, err := s.Run(ctx, "unblob", conn.Subject{Blob: hash}, hash, int64(Part), till)
+func (s *Blobs) remove(ctx context.Context, b blob, till string) (bool, error) {
+	v, err := s.Run(ctx, "unblob", b.subject(), b.hash, int64(Part), till)
 	return v == int64(1), err
 }
 
-// Blob writes a blob to w. The error matches [task.ErrNoBlob] if it is not there, or not whole. What was written has the
+// Blob writes an upload to w. The error matches [task.ErrNoBlob] if it is not there, or not whole. What was written has the
 // size of the blob; its hash is for the caller to compare.
 func (s *Blobs) Blob(ctx context.Context, hash string, w io.Writer) error {
-	record, err := s.Redis.HMGet(ctx, s.Keys.Blob(hash), "size", "complete").Result()
+	return s.read(ctx, blob{family: conn.Uploads, hash: hash}, w)
+}
+
+// Files writes to w what a round has returned, as Blob does.
+func (s *Blobs) Files(ctx context.Context, hash string, w io.Writer) error {
+	return s.read(ctx, blob{family: conn.Returned, hash: hash}, w)
+}
+
+func (s *Blobs) read(ctx context.Context, b blob, w io.Writer) error {
+	record, err := s.Redis.HMGet(ctx, s.Keys.Blob(b.family, b.hash), "size", "complete").Result()
 	if err != nil && !conn.AboutData(err) {
 		return s.Failed("blob", err)
 	}
 	r := conn.Reply(record)
 	if r.Text(1) == "" {
-		return fmt.Errorf("sha256 %s: %w", hash, task.ErrNoBlob)
+		return fmt.Errorf("sha256 %s: %w", b.hash, task.ErrNoBlob)
 	}
 	for size, i := r.Number(0), int64(0); i*Part < size; i++ {
-		part, err := s.Redis.Get(ctx, s.Keys.BlobPart(hash, i)).Bytes()
+		part, err := s.Redis.Get(ctx, s.Keys.BlobPart(b.family, b.hash, i)).Bytes()
 		switch {
 		case err != nil && !conn.AboutData(err):
 			return s.Failed("blob", err)
 		case int64(len(part)) != min(Part, size-i*Part):
-			return fmt.Errorf("sha256 %s: %w whole: part %d of it is missing", hash, task.ErrNoBlob, i)
+			return fmt.Errorf("sha256 %s: %w whole: part %d of it is missing", b.hash, task.ErrNoBlob, i)
 		}
 		if _, err := w.Write(part); err != nil {
 			return fmt.Errorf("write blob: %w", err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -73,7 +74,7 @@ func TestBlob(t *testing.T) {
 				t.Errorf("%d bytes, error %v, want what was put", got.Len(), err)
 			}
 			for n := range (size + blobs.Part - 1) / blobs.Part {
-				if part := sp.Raw.StrLen(t.Context(), sp.Key(fmt.Sprintf("blob_part:%s:%d", hash(1), n))).Val(); part > blobs.Part {
+				if part := sp.Raw.StrLen(t.Context(), sp.Key(fmt.Sprintf("blob:%s:%d", hash(1), n))).Val(); part > blobs.Part {
 					t.Errorf("part %d has %d bytes", n, part)
 				}
 			}
@@ -107,7 +108,7 @@ func TestPartIsMissing(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	put(t, sp, hash(1), []byte("content"))
-	sp.Raw.Del(t.Context(), sp.Key("blob_part:"+hash(1)+":0"))
+	sp.Raw.Del(t.Context(), sp.Key("blob:"+hash(1)+":0"))
 	var got bytes.Buffer
 	if err := sp.Store.Blob(t.Context(), hash(1), &got); !errors.Is(err, task.ErrNoBlob) || got.Len() > 0 {
 		t.Errorf("%q, error %v", &got, err)
@@ -119,7 +120,7 @@ func TestPutMends(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	content := bytes.Repeat([]byte("c"), blobs.Part+1)
-	key := sp.Key("blob_part:" + hash(1) + ":0")
+	key := sp.Key("blob:" + hash(1) + ":0")
 	put(t, sp, hash(1), content)
 	sp.Raw.Del(t.Context(), key)
 	put(t, sp, hash(1), content)
@@ -153,7 +154,7 @@ func (l *lossy) ReadAt(p []byte, off int64) (int, error) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	if err := sp.Store.PublishBlobs(t.Context(), 10, 15); err != nil {
+	if err := sp.Store.PublishBlobs(t.Context(), 10, 15, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	put(t, sp, hash(1), make([]byte, 10))
@@ -236,7 +237,7 @@ func overdue(t *testing.T, sp *storetest.Space) {
 // sweep wants so many blobs to leave.
 func sweep(t *testing.T, sp *storetest.Space, want int) {
 	t.Helper()
-	if n, err := sp.Store.Sweep(t.Context()); err != nil || n != want {
+	if n, _, err := sp.Store.Sweep(t.Context()); err != nil || n != want {
 		t.Errorf("%d are removed, error %v, want %d", n, err, want)
 	}
 }
@@ -317,7 +318,7 @@ func TestPutWhileSwept(t *testing.T) {
 	put(t, sp, hash(1), []byte("b"))
 	overdue(t, sp)
 	sp.Raw.ZAdd(t.Context(), sp.Key("blobs"), redis.Z{Member: hash(1), Score: 2}) // as if it was judged at 1
-	if v, err := sp.Store.Run(t.Context(), "unblob", conn.Subject{Blob: hash(1)}, hash(1), blobs.Part, "1"); err != nil || v != int64(0) {
+	if v, err := sp.Store.Run(t.Context(), "unblob", conn.Subject{Family: conn.Uploads, Blob: hash(1)}, hash(1), blobs.Part, "1"); err != nil || v != int64(0) {
 		t.Errorf("%v, error %v, want that it stays", v, err)
 	}
 	put(t, sp, hash(1), []byte("b"))
@@ -336,7 +337,63 @@ func TestSweepPastDamage(t *testing.T) {
 	}
 	overdue(t, sp)
 	sp.Raw.Set(t.Context(), sp.Key("blob:"+hash(1)), "x", 0)
-	if n, err := sp.Store.Sweep(t.Context()); n != 2 || err == nil || !strings.Contains(err.Error(), "blob is a string, want a hash") {
+	if n, _, err := sp.Store.Sweep(t.Context()); n != 2 || err == nil || !strings.Contains(err.Error(), "blob is a string, want a hash") {
 		t.Errorf("%d are removed, error %v", n, err)
+	}
+}
+
+// Returned files are kept for as long as servers have published, each time they are put, and then leave, all of them. They count
+// among the blobs, and are apart from the uploads.
+func TestReturnedFiles(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	keep := func(n int, retention time.Duration) {
+		t.Helper()
+		if err := sp.Store.PutFiles(t.Context(), hash(n), 5, strings.NewReader("files")); err != nil {
+			t.Fatal(err)
+		}
+		now, err := sp.Store.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		till, err := sp.Store.FilesUntil(t.Context(), hash(n))
+		if left := till.Sub(time.UnixMicro(int64(now))); err != nil || left > retention || left < retention-time.Minute {
+			t.Errorf("they are kept for %v, error %v, want %v", left, err, retention)
+		}
+	}
+	keep(0, 7*24*time.Hour)
+	if err := sp.Store.PublishBlobs(t.Context(), 10, 1000, 30*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	keep(0, 30*24*time.Hour)
+	for n := range 150 {
+		keep(n, 30*24*time.Hour)
+	}
+	put(t, sp, hash(0), []byte("upload"))
+	var got strings.Builder
+	if err := sp.Store.Files(t.Context(), hash(0), &got); err != nil || got.String() != "files" || bytesOf(t, sp) != "756" {
+		t.Errorf("%q, error %v; %s bytes, want 756", got.String(), err, bytesOf(t, sp))
+	}
+	if found, err := sp.Store.Doubtful(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("doubtful are %q, error %v", found, err)
+	}
+	if err := sp.Store.PutFiles(t.Context(), hash(200), 11, unread{t}); !errors.Is(err, task.ErrNoRoom) ||
+		!strings.Contains(err.Error(), "return less, raise [server] blob_limit, or lower file_retention") {
+		t.Errorf("error %v", err)
+	}
+	for n := range 150 {
+		sp.Raw.ZAdd(t.Context(), sp.Key("files"), redis.Z{Member: hash(n), Score: 1})
+	}
+	if _, n, err := sp.Store.Sweep(t.Context()); err != nil || n != 150 {
+		t.Errorf("%d are removed, error %v, want 150", n, err)
+	}
+	if till, err := sp.Store.FilesUntil(t.Context(), hash(0)); err != nil || !till.IsZero() {
+		t.Errorf("they are kept until %v, error %v", till, err)
+	}
+	if err := sp.Store.Files(t.Context(), hash(0), io.Discard); !errors.Is(err, task.ErrNoBlob) || bytesOf(t, sp) != "6" {
+		t.Errorf("error %v; %s bytes, want those of the upload", err, bytesOf(t, sp))
+	}
+	if keys := sp.Raw.Keys(t.Context(), sp.Key("file*")).Val(); len(keys) > 0 {
+		t.Errorf("left are %q", keys)
 	}
 }

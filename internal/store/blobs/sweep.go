@@ -24,17 +24,34 @@ const (
 
 // dueBlob is a blob whose time is over.
 type dueBlob struct {
-	hash, till string
-	// after is the newest id when it was put: no older task can refer to it. witness is a task that did when somebody
-	// looked last, 0 for none known.
-	after, witness int64
+	blob
+
+	till string
+	// witness is a task that referred to it when somebody looked last, 0 for none known.
+	witness int64
 }
 
-// Sweep removes the blobs whose [Lease] is over and that nothing refers to: no source of a task that is in Redis, nor of
-// a step that is yet to be opened. It returns how many are gone. Of each blob one task is known that
-// refers to it, the newest when somebody looked: only when that is gone, records are searched for another.
-func (s *Blobs) Sweep(ctx context.Context) (removed int, err error) {
-	due, err := s.due(ctx)
+// Sweep removes uploads that nothing refers to, and what rounds have returned whose time is over. It returns how many
+// uploads are gone, and of how many rounds the files.
+func (s *Blobs) Sweep(ctx context.Context) (uploads, returned int, err error) {
+	uploads, err = s.sweepUploads(ctx)
+	for more := err == nil; more; {
+		var due []*dueBlob
+		n := 0
+		if due, err = s.due(ctx, conn.Returned); err == nil {
+			n, err = s.removeAll(ctx, due)
+		}
+		returned += n
+		more = err == nil && n > 0
+	}
+	return uploads, returned, err
+}
+
+// sweepUploads removes the blobs whose [Lease] is over and that nothing refers to: no source of a task that is in Redis, nor of
+// a step that is yet to be opened. Of each blob one task is known that refers to it, the newest when somebody looked: only when
+// that is gone, records are searched for another.
+func (s *Blobs) sweepUploads(ctx context.Context) (removed int, err error) {
+	due, err := s.due(ctx, conn.Uploads)
 	if err != nil || len(due) == 0 {
 		return 0, err
 	}
@@ -48,8 +65,13 @@ func (s *Blobs) Sweep(ctx context.Context) (removed int, err error) {
 		}
 		due = slices.DeleteFunc(due, func(b *dueBlob) bool { _, refers := found[b]; return refers })
 	}
+	return s.removeAll(ctx, due)
+}
+
+// removeAll removes those that nobody has put again meanwhile.
+func (s *Blobs) removeAll(ctx context.Context, due []*dueBlob) (removed int, err error) {
 	for _, b := range due {
-		gone, failed := s.remove(ctx, b.hash, b.till)
+		gone, failed := s.remove(ctx, b.blob, b.till)
 		if errors.Is(failed, task.ErrUnreachable) || ctx.Err() != nil {
 			return removed, failed
 		}
@@ -62,12 +84,12 @@ func (s *Blobs) Sweep(ctx context.Context) (removed int, err error) {
 }
 
 // due are blobs whose time is over.
-func (s *Blobs) due(ctx context.Context) ([]*dueBlob, error) {
+func (s *Blobs) due(ctx context.Context, f conn.Family) ([]*dueBlob, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	over, err := s.Redis.ZRangeByScoreWithScores(ctx, s.Keys.Blobs(), &redis.ZRangeBy{
+	over, err := s.Redis.ZRangeByScoreWithScores(ctx, s.Keys.Blobs(f), &redis.ZRangeBy{
 		Min: "-inf", Max: "(" + now.Text(), Count: sweepPage,
 	}).Result()
 	if err != nil && !conn.AboutData(err) {
@@ -78,8 +100,8 @@ func (s *Blobs) due(ctx context.Context) ([]*dueBlob, error) {
 	err = s.Pipelined(ctx, "sweep", func(p redis.Pipeliner) {
 		for i, z := range over {
 			hash, _ := z.Member.(string)
-			due[i] = &dueBlob{hash: hash, till: strconv.FormatInt(int64(z.Score), 10)}
-			records[i] = p.HMGet(ctx, s.Keys.Blob(hash), "after", "witness")
+			due[i] = &dueBlob{blob: blob{family: f, hash: hash}, till: strconv.FormatInt(int64(z.Score), 10)}
+			records[i] = p.HMGet(ctx, s.Keys.Blob(f, hash), "after", "witness")
 		}
 	})
 	for i, r := range records {
@@ -92,7 +114,7 @@ func (s *Blobs) due(ctx context.Context) ([]*dueBlob, error) {
 // prolong notes who refers to blobs, and looks again later.
 func (s *Blobs) prolong(ctx context.Context, found map[*dueBlob]int64) error {
 	for b, witness := range found {
-		if _, err := s.keep(ctx, b.hash, 0, lookAgain, strconv.FormatInt(witness, 10)); err != nil {
+		if _, err := s.keep(ctx, b.blob, 0, lookAgain, strconv.FormatInt(witness, 10)); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ local size, complete = unpack(redis.call('HMGET', K.blob, 'size', 'complete'))
 if A.till == '' and complete or A.till ~= '' and till and tonumber(till) ~= tonumber(A.till) then return 0 end
 redis.call('ZREM', K.blobs, A.hash)
 if not size then return 1 end
-for i = 0, math.ceil(tonumber(size) / tonumber(A.part)) - 1 do redis.call('DEL', K.blobPart(A.hash .. ':' .. i)) end
+for i = 0, math.ceil(tonumber(size) / tonumber(A.part)) - 1 do redis.call('DEL', K.blob .. ':' .. i) end
 redis.call('DEL', K.blob)
 redis.call('HINCRBY', K.meta, 'blob_bytes', '-' .. size)
 return 1

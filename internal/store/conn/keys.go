@@ -213,15 +213,25 @@ func (k Keys) Purged() string { return k.prefix + "purged" }
 // PurgedIDs is a sorted set of the ids of tasks that are gone, as ranges: the first of each, and as its score the last.
 func (k Keys) PurgedIDs() string { return k.prefix + "purged_ids" }
 
-// Blobs is a sorted set of the hashes of all blobs; score: until when each is kept at least.
-func (k Keys) Blobs() string { return k.prefix + "blobs" }
+// Family is what blobs are for: each has keys of its own, so that not everybody who may put some can change all.
+type Family string
 
-// Blob is the hash of one blob: size, complete, after (the newest task when it was put), witness (a task that refers to it).
-func (k Keys) Blob(sha256 string) string { return k.prefix + "blob:" + sha256 }
+// The families of blobs.
+const (
+	Uploads  Family = "blob" // what submitters hand over
+	Returned Family = "file" // files of rounds
+)
+
+// Blobs is a sorted set of the hashes of all blobs of a family; score: until when each is kept at least.
+func (k Keys) Blobs(f Family) string { return k.prefix + string(f) + "s" }
+
+// Blob is the hash of one blob: size, complete, and of an upload after (the newest task when it was put) and
+// witness (a task that refers to it).
+func (k Keys) Blob(f Family, sha256 string) string { return k.prefix + string(f) + ":" + sha256 }
 
 // BlobPart has a part of a blob, counted from 0.
-func (k Keys) BlobPart(sha256 string, part int64) string {
-	return k.prefix + "blob_part:" + sha256 + ":" + strconv.FormatInt(part, 10)
+func (k Keys) BlobPart(f Family, sha256 string, part int64) string {
+	return k.Blob(f, sha256) + ":" + strconv.FormatInt(part, 10)
 }
 
 // Suspects is the set of the nodes that fail, or are in quarantine.

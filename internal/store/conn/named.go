@@ -19,6 +19,7 @@ type Subject struct {
 	Task                          int64
 	Plan                          task.PlanID
 	Worker, Node, Bucket, Request string
+	Family                        Family // of Blob
 	Blob                          string
 	More                          []string
 }
@@ -40,7 +41,7 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 		"workerIDs": Keys.WorkerIDs, "lease": Keys.Lease, "follow": Keys.Follow, "changed": Keys.Changed, "queues": Keys.Queues,
 		"nodes": Keys.Nodes, "full": Keys.Full, "epochs": Keys.Epochs, "planID": Keys.PlanID, "plans": Keys.Plans,
 		"draining": Keys.Draining, "keepers": Keys.Keepers, "purged": Keys.Purged, "purgedIDs": Keys.PurgedIDs,
-		"suspects": Keys.Suspects, "rules": Keys.Rules, "blobs": Keys.Blobs,
+		"suspects": Keys.Suspects, "rules": Keys.Rules,
 	} {
 		names[name] = keyName{begins: key(Keys{}), whose: namespace}
 	}
@@ -64,11 +65,11 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 		"ready": Keys.Ready, "wake": Keys.Wake,
 	})
 	each(names, func(of *Subject) string { return of.Request }, map[string]func(Keys, string) string{"request": Keys.Request})
-	each(names, func(of *Subject) string { return of.Blob }, map[string]func(Keys, string) string{"blob": Keys.Blob})
+	names["blobs"] = keyName{whose: func(of *Subject) string { return Keys{}.Blobs(of.Family) }}
+	names["blob"] = keyName{whose: func(of *Subject) string { return Keys{}.Blob(of.Family, of.Blob) }, many: true}
 	each(names, namespace, map[string]func(Keys, string) string{
 		"queue": Keys.Queue, "busyQueue": Keys.BusyQueue, "wakeQueue": Keys.WakeQueue, "tally": Keys.Tally,
 		"evidence": Keys.Evidence, "kept": Keys.Kept,
-		"blobPart":   func(k Keys, _ string) string { return strings.TrimSuffix(k.BlobPart("", 0), ":0") },
 		"archivedAs": func(k Keys, outcome string) string { return k.ArchivedAs(statemachine.State(outcome)) },
 		"busyBoth":   func(k Keys, _ string) string { return strings.TrimSuffix(k.BusyBoth("", ""), "0::") },
 	})

@@ -64,7 +64,7 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, Variables, FailOn, OnCut, Workdir, Queue, Class, Needs,
+	// Spec is what there is to run: Program, Source, Input, Argv, Variables, FailOn, OnCut, Return, ReturnOn, Workdir, Queue, Class, Needs,
 	// Args and Meta.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
@@ -235,7 +235,7 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 		Spec: task.Spec{
 			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
 			Queue: bucket.QueueName(), Class: bucket.Class, Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
-			Workdir: f.Get("workdir"), OnCut: f.Get("on_cut"),
+			Workdir: f.Get("workdir"), OnCut: f.Get("on_cut"), ReturnOn: f.Get("return_on"),
 		},
 	}
 	if text := f.Get("meta"); text != "" {
@@ -243,6 +243,9 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 	}
 	if text := f.Get("variables"); text != "" {
 		c.Spec.Variables = decodeTexts(text)
+	}
+	if text := f.Get("return"); text != "" {
+		c.Spec.Return = decodeArgv(text)
 	}
 	if text := f.Get("argv"); text != "" {
 		c.Spec.Argv = decodeArgv(text)
@@ -274,7 +277,8 @@ var (
 		"program", "source", "input", "archive",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
-		"argv", "args", "meta", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested", "variables",
+		"argv", "args", "meta", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
+		"variables", "return", "return_on",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 

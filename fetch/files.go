@@ -1,0 +1,209 @@
+package fetch
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/task"
+)
+
+// PackFiles writes those regular files of a directory that patterns name, as task.Spec.Return has them, in the format of
+// [Pack]. It returns how many there are, and the patterns that none was found for. Left out are links, TDF's own files, and
+// what the directory base, if any, has under the same name with the same content. No link is followed. Like [Pack] it
+// refuses what is too much before it reads it.
+func PackFiles(ctx context.Context, w io.Writer, dir, base string, patterns []string) (count int, missing []string, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return 0, nil, fmt.Errorf("pack files: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing is written through it
+	c := &chooser{root: root, base: base}
+	for _, p := range patterns {
+		c.patterns = append(c.patterns, &wanted{name: p, parts: parts(p)})
+	}
+	err = pack(ctx, w, func(p *packer) error {
+		return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return c.visit(p, name, d)
+		})
+	})
+	if limit, ok := errors.AsType[*limitError](err); ok {
+		err = fmt.Errorf("%w: %s; return less", ErrLimit, limit.what())
+	}
+	for _, p := range c.patterns {
+		if !p.found {
+			missing = append(missing, p.name)
+		}
+	}
+	return c.count, missing, err
+}
+
+// chooser finds the files that patterns name.
+type chooser struct {
+	root     *os.Root
+	base     string
+	patterns []*wanted
+	count    int
+}
+
+// wanted is one of the patterns.
+type wanted struct {
+	name  string
+	parts []string
+	found bool
+}
+
+// parts are the elements of a path; none of ".".
+func parts(name string) []string {
+	if name == "." {
+		return nil
+	}
+	return strings.Split(name, "/")
+}
+
+// visit adds a file if a pattern names it, and skips a directory in which there is none to be found.
+func (c *chooser) visit(p *packer, name string, d fs.DirEntry) error {
+	if strings.HasPrefix(name, disk.Reserved) {
+		return skipIf(d.IsDir())
+	}
+	var by []*wanted
+	inside := false
+	for _, w := range c.patterns {
+		whole, part := reach(w.parts, parts(name))
+		if whole {
+			by = append(by, w)
+		}
+		inside = inside || part
+	}
+	switch {
+	case d.IsDir():
+		return skipIf(!inside)
+	case len(by) == 0 || !d.Type().IsRegular():
+		return nil
+	}
+	added, err := c.add(p, name)
+	if added {
+		c.count++
+		for _, w := range by {
+			w.found = true
+		}
+	}
+	return err
+}
+
+// skipIf leaves a directory out.
+func skipIf(leaveOut bool) error {
+	if leaveOut {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// add adds a file unless it is as it was in the base. Whatever is put in its place meanwhile, it waits for nothing.
+func (c *chooser) add(p *packer, name string) (bool, error) {
+	file, err := c.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }() // it is only read
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return false, err
+	}
+	if c.base != "" && same(file, info, filepath.Join(c.base, name)) {
+		return false, nil
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	return true, p.file(name, file)
+}
+
+// same reports whether another file certainly has the same content.
+func same(file *os.File, info fs.FileInfo, other string) bool {
+	is, err := os.Lstat(other)
+	if err != nil || !is.Mode().IsRegular() || is.Size() != info.Size() {
+		return false
+	}
+	old, err := os.Open(other)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = old.Close() }() // it is only read
+	a, b := make([]byte, 32<<10), make([]byte, 32<<10)
+	for {
+		n, err := io.ReadFull(file, a)
+		m, _ := io.ReadFull(old, b) // what it has not read differs
+		if !bytes.Equal(a[:n], b[:m]) {
+			return false
+		}
+		if err != nil {
+			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		}
+	}
+}
+
+// reach compares the path of a file or directory with a pattern: whole if the pattern names it or a directory above it,
+// part if something in it may be named.
+func reach(pattern, name []string) (whole, part bool) {
+	for i, p := range pattern {
+		switch {
+		case p == "**":
+			for j := i; j <= len(name) && !whole; j++ {
+				whole, _ = reach(pattern[i+1:], name[j:])
+			}
+			return whole, true
+		case i == len(name):
+			return false, true
+		}
+		if ok, err := path.Match(p, name[i]); err != nil || !ok {
+			return false, false
+		}
+	}
+	return true, true
+}
+
+// UnpackFiles reads what [PackFiles] has packed, and calls f for each file. Its name is a path below a directory, and none
+// comes twice. f reads size bytes of content, or returns an error.
+func UnpackFiles(ctx context.Context, r io.Reader, f func(name string, mode fs.FileMode, size int64, content io.Reader) error) (err error) {
+	opts := DefaultOptions()
+	opts.maxRatio = math.MaxInt // nothing that a round may write is a bomb: the other limits hold
+	t := newTree(nil, &budget{opts: &opts})
+	defer survive(&err)
+	seen := map[string]bool{}
+	err = entries(ctx, t.budget, r, task.FormatTarZst, func(hdr *tar.Header, content io.Reader) error {
+		name, err := t.cleanName(hdr.Name)
+		switch {
+		case err != nil:
+			return err
+		case hdr.Typeflag != tar.TypeReg || name != hdr.Name || hdr.FileInfo().Mode()&^fs.ModePerm != 0:
+			return refused(hdr.Name, "is no file that a round returns")
+		case seen[name]:
+			return refused(name, "is there twice")
+		}
+		seen[name] = true
+		if err := t.budget.addEntry(); err != nil {
+			return err
+		}
+		return f(name, hdr.FileInfo().Mode().Perm(), hdr.Size, content)
+	})
+	if err != nil {
+		return fmt.Errorf("unpack files: %w", archiveError(ctx, err))
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/task"
+)
+
+// errNoDirectory is why a handler returns no files.
+var errNoDirectory error = &argumentError{"return names files of the directory of a round, and a handler has none: leave it out"}
+
+// returnFiles keeps the files that the task asks for, before the end of the round is reported: a success is one only
+// with them. err is how the round ended, and what is returned is how it ends now.
+func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, err error) error {
+	if !r.over || res.Cause != shim.Ended {
+		return err // somebody has stopped it, and it is not known whether the files are whole
+	}
+	text, _ := (&ending{result: *res}).errorText(r.Spec.FailOn)
+	success, always := err == nil && text == "", r.Spec.ReturnOn == task.ReturnOnEnd
+	if !success && !always {
+		return err
+	}
+	p, newErr := disk.NewScratch(r.worker.privateDir())
+	if newErr != nil {
+		return errors.Join(err, notReturned(newErr))
+	}
+	defer func() { _ = p.Close() }() // nothing of it stays
+	count, missing, failed := r.packFiles(ctx, p, v.Dir)
+	if failed == nil && success && len(missing) > 0 {
+		failed = fmt.Errorf("return: no file of the round matches %s; let the program write one, or leave the name out",
+			strings.Join(missing, ", "))
+		if !always {
+			return failed
+		}
+	}
+	if count > 0 {
+		failed = errors.Join(failed, r.putFiles(ctx, p, count, res))
+	}
+	if ctx.Err() != nil {
+		res.Cause, res.files = shim.Cancelled, task.Files{} // what stops the round stops it here too
+		return err
+	}
+	return errors.Join(err, failed)
+}
+
+// packFiles packs the files as the user who has written them. It returns how many they are, and the names for which there was none.
+func (r *round) packFiles(ctx context.Context, p *disk.Scratch, base string) (count int, missing []string, err error) {
+	if base == r.dir { // a program put there by hand, which runs where it is
+		base = ""
+	}
+	err = r.worker.opts.container.AsOwner(func() error {
+		count, missing, err = fetch.PackFiles(ctx, p, r.dir, base, r.Spec.Return)
+		return err
+	})
+	switch {
+	case disk.Full(err):
+		return 0, nil, notReturned(err)
+	case err != nil:
+		return 0, nil, fmt.Errorf("could not return files: %w", err)
+	}
+	return count, missing, nil
+}
+
+// putFiles hands what was packed to the site.
+func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, res *result) error {
+	files := task.Files{SHA256: p.SHA256(), Bytes: p.Size(), Count: count}
+	err := r.worker.reporting.ask(ctx, func() error {
+		return r.worker.opts.Backend.PutFiles(ctx, files.SHA256, files.Bytes, p)
+	})
+	if err != nil {
+		return notReturned(err)
+	}
+	res.files = files
+	return nil
+}
+
+// notReturned is the error of a round whose program has done its part.
+func notReturned(err error) error { return &ownError{"could not return files: " + err.Error()} }

@@ -1,0 +1,275 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// returning is a task that returns files, on other conditions than success alone if on is set.
+func returning(on string, names ...string) func(*task.Definition) {
+	return func(d *task.Definition) {
+		text, _ := json.Marshal(names)
+		storetest.Set(d, "return", string(text))
+		if on != "" {
+			storetest.Set(d, "return_on", on)
+		}
+	}
+}
+
+// returned are the files that a round has returned, with what they hold.
+func returned(t *testing.T, s *site, header *tasks.TaskHeader) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	files := task.Decode(header.ID, header.Fields).Last().Files
+	if files.Count == 0 {
+		return got
+	}
+	var packed bytes.Buffer
+	if err := s.Store.Files(t.Context(), files.SHA256, &packed); err != nil || int64(packed.Len()) != files.Bytes {
+		t.Fatalf("%d bytes of %+v, %v", packed.Len(), files, err)
+	}
+	err := fetch.UnpackFiles(t.Context(), &packed, func(name string, mode fs.FileMode, _ int64, content io.Reader) error {
+		text, err := io.ReadAll(content)
+		if got[name] = string(text); mode&0o111 != 0 {
+			got[name] += "(executable)"
+		}
+		return err
+	})
+	if err != nil || len(got) != files.Count {
+		t.Errorf("%d files of %+v, %v", len(got), files, err)
+	}
+	return got
+}
+
+// A round returns the files that its task names, and neither what the program came with nor what is no file,
+// whichever way its directory shows the program.
+func TestReturn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const work = `mkdir -p out/deep .hidden data; echo 1 > out/a.csv; echo 2 > out/deep/b.csv; echo c > out/c.txt; echo h > .hidden/h
+echo x > x; chmod +x x; ln -s /etc/passwd out/l.csv; ln -s out link; mkfifo out/p.csv; echo changed >> data/d`
+	program := s.script(t, "p", work)
+	for _, name := range []string{"same", "d"} {
+		file := filepath.Join(s.sources, "p", "data", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("0\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var packed bytes.Buffer
+	if err := fetch.Pack(t.Context(), &packed, filepath.Join(s.sources, "p")); err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(s.sources, "p.tar.zst")
+	if err := os.WriteFile(archive, packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	upload := func(d *task.Definition) { storetest.Set(d, "program", "p", "source", "rsync:"+archive) }
+	inShared := func(d *task.Definition) { storetest.Set(d, "workdir", "shared") }
+	s.start(t)
+	whole := map[string]string{
+		"out/a.csv": "1\n", "out/deep/b.csv": "2\n", "out/c.txt": "c\n", ".hidden/h": "h\n", "x": "x\n(executable)",
+	}
+	for _, c := range []struct {
+		names string
+		want  []string
+	}{
+		{"out/*.csv", []string{"out/a.csv"}},
+		{"out", []string{"out/a.csv", "out/c.txt", "out/deep/b.csv"}},
+		{"./out/deep/ x", []string{"out/deep/b.csv", "x"}},
+		{"**/*.csv x", []string{"out/a.csv", "out/deep/b.csv", "x"}},
+		{"out/**", []string{"out/a.csv", "out/c.txt", "out/deep/b.csv"}},
+		{". out", slices.Collect(maps.Keys(whole))},
+	} {
+		got := s.await(t, s.open(t, program, returning("", strings.Fields(c.names)...)), sm.Executed)
+		checkFields(t, got, map[string]string{"0:error": ""})
+		want := maps.Clone(whole)
+		maps.DeleteFunc(want, func(name, _ string) bool { return !slices.Contains(c.want, name) })
+		files := returned(t, s, got)
+		delete(files, "data/d") // a script alone comes without data
+		if diff := cmp.Diff(want, files); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.names, diff)
+		}
+	}
+	for name, open := range map[string]func(*task.Definition){"a copy": upload, "shared": func(d *task.Definition) { upload(d); inShared(d) }} {
+		want := maps.Clone(whole)
+		want["data/d"] = "0\nchanged\n"
+		if diff := cmp.Diff(want, returned(t, s, s.await(t, s.open(t, open, returning("", ".")), sm.Executed))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A success without a file that the task names is none. One that fails returns files if the task asks for that, and then
+// needs none.
+func TestReturnOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(t)
+	for _, c := range []struct {
+		program, on string
+		names       []string
+		err         string
+		files       int
+	}{
+		{"echo x > x", "", []string{"x", "y", "out/*.csv"}, "return: no file of the round matches y, out/*.csv", 0},
+		{"echo x > x", "", []string{"."}, "", 1},
+		{"true", "end", []string{"run.sh"}, "return: no file of the round matches run.sh", 0},
+		{"echo x > x; exit 3", "", []string{"x"}, "exit status 3", 0},
+		{"echo x > x; exit 3", "end", []string{"x", "y"}, "exit status 3", 1},
+		{"echo x > x", "end", []string{"x", "y"}, "return: no file of the round matches y", 1},
+		{"exit 3", "end", []string{"x"}, "exit status 3", 0},
+		{"echo x > x; echo bad >&2", "success", []string{"x"}, "bad", 0},
+		{"echo x > x; kill -9 $$", "end", []string{"x"}, "killed by signal", 1},
+		{"head -c 10 /dev/zero > zero; chmod u+s zero", "", []string{"zero"}, "setuid", 0},
+		{"truncate -s 600M large", "", []string{"large"}, "a file is larger than 536870912 bytes", 0},
+	} {
+		got := s.await(t, s.open(t, s.script(t, "p", c.program), returning(c.on, c.names...)), sm.Executed)
+		if text := got.Fields["0:error"]; (text == "") != (c.err == "") || !strings.Contains(text, c.err) {
+			t.Errorf("%s: error %q, want %q", c.program, text, c.err)
+		}
+		if c.err != "" {
+			checkFields(t, got, map[string]string{"0:class": "program"})
+		}
+		if n := len(returned(t, s, got)); n != c.files {
+			t.Errorf("%s: %d files, want %d", c.program, n, c.files)
+		}
+	}
+}
+
+// keepingBackend is a site whose keeping of files is another's.
+type keepingBackend struct {
+	*store.Store
+
+	put func(context.Context) error
+}
+
+// PutFiles implements Backend.
+func (k keepingBackend) PutFiles(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
+	if err := k.put(ctx); err != nil {
+		return err
+	}
+	return k.Store.PutFiles(ctx, hash, size, content)
+}
+
+// Where the files cannot be kept, the round fails through no fault of its program, and says what to do.
+func TestReturnWithoutRoom(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	if err := s.Store.PublishBlobs(t.Context(), 100, 1000, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	id := s.open(t, s.script(t, "p", "head -c 1000 /dev/urandom > x"), returning("", "x"))
+	s.start(t)
+	got := s.await(t, id, sm.Executed)
+	checkFields(t, got, map[string]string{"0:class": "infrastructure", "0:files": "-", "0:exit_code": "0"})
+	checkContains(t, "error", got.Fields["0:error"], "could not return files", "the limit of one blob is 100 bytes",
+		"return less, raise [server] blob_limit")
+}
+
+// A round waits with its files for Redis to come back, and counts as one that runs.
+func TestReturnWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, s.script(t, "p", "echo x > x"), returning("", "x"))
+	tries := 0
+	r := s.start(t, func(o *options) {
+		o.Backend = keepingBackend{s.Dial(t), func(context.Context) error {
+			if tries++; tries < 3 {
+				return task.ErrUnreachable
+			}
+			return nil
+		}}
+	})
+	got := s.await(t, id, sm.Executed)
+	checkFields(t, got, map[string]string{"0:error": ""})
+	if diff := cmp.Diff(map[string]string{"x": "x\n"}, returned(t, s, got)); diff != "" || tries != 3 {
+		t.Errorf("%d tries (-want +got):\n%s", tries, diff)
+	}
+	r.log.await(t, "lost the connection to redis")
+}
+
+// What stops a round stops it too while it returns files: it is no success then, and its files are not told of.
+func TestReturnIsStopped(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open  func(*task.Definition)
+		stop  func(t *testing.T, s *site, r *running, id int64)
+		state sm.State
+		round int
+	}{
+		"timeout": {func(d *task.Definition) { storetest.Set(d, "timeout", "0.3") }, nil, sm.TimedOut, 0},
+		"cancel": {func(*task.Definition) {}, func(t *testing.T, s *site, _ *running, id int64) {
+			t.Helper()
+			s.askStop(t, id)
+		}, sm.Terminated, 0},
+		"drain": {func(*task.Definition) {}, func(t *testing.T, _ *site, r *running, _ int64) {
+			t.Helper()
+			r.stop(t)
+		}, sm.Open, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			id := s.open(t, s.script(t, "p", "echo x > x"), returning("", "x"), c.open)
+			begun := make(chan struct{})
+			r := s.start(t, func(o *options) {
+				o.Backend = keepingBackend{s.Dial(t), func(ctx context.Context) error {
+					close(begun)
+					<-ctx.Done()
+					return errors.New("no answer")
+				}}
+			})
+			wait.Closed(t, patience, begun, "nothing is returned")
+			if c.stop != nil {
+				c.stop(t, s, r, id)
+			}
+			got := s.settle(t, id, c.state)
+			if got.Round != c.round || got.Fields["0:files"] != "" {
+				t.Errorf("round %d, files %q", got.Round, got.Fields["0:files"])
+			}
+		})
+	}
+}
+
+// What only a foreign client can have written ends the round before the program runs, and a handler has no files.
+func TestReturnIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	bad := s.open(t, s.script(t, "p", "echo ran"))
+	handled := s.open(t, func(d *task.Definition) { storetest.Set(d, "program", "h") }, returning("", "x"))
+	if err := s.Raw.HSet(t.Context(), s.Key("task:1"), "return", `["../x"]`).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, func(o *options) {
+		o.Handlers = map[string]Handler{"h": func(context.Context, *Job) error { return nil }}
+	})
+	for id, want := range map[int64]string{bad: "field return", handled: "a handler has none"} {
+		got := s.await(t, id, sm.Executed)
+		checkFields(t, got, map[string]string{"0:output": "", "0:class": "program"})
+		checkContains(t, "error", got.Fields["0:error"], want)
+	}
+}
