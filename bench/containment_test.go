@@ -29,7 +29,7 @@ func TestUploadsTable(t *testing.T) {
 	if err := run(t.Context(), []string{"uploads", "-tasks", "1", "-rounds", "1"}, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	has(t, out.String(), "| installed from a web server |", "| installed from Redis |", "| packed |", "| put into Redis |")
+	has(t, out.String(), "| installed from a web server |", "| installed from Redis |", "| packed |", "| put into Redis |", "| returned |", "| collected |")
 }
 
 func TestClaimsTable(t *testing.T) {

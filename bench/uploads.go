@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -57,6 +58,8 @@ func (b *bench) uploads(ctx context.Context) ([]Table, error) {
 			b.timed("installed from Redis", u.install(task.BlobSource(u.hash))),
 			b.timed("packed", u.each(func(ctx context.Context, _ int) error { return fetch.Pack(ctx, io.Discard, dir) })),
 			b.timed("put into Redis", u.each(u.put)),
+			b.timed("returned", u.each(u.giveBack)),
+			b.timed("collected", u.each(u.collect)),
 		}
 		tables, err = b.compare(ctx, all, comparison{
 			Table: Table{
@@ -78,6 +81,8 @@ type uploading struct {
 	content []byte
 	hash    string
 	puts    int
+	// returned is the hash of what was returned last.
+	returned string
 }
 
 // each does something n times.
@@ -97,6 +102,34 @@ func (u *uploading) each(do func(ctx context.Context, i int) error) func(ctx con
 func (u *uploading) put(ctx context.Context, _ int) error {
 	u.puts++
 	return u.site.Store.PutBlob(ctx, fmt.Sprintf("%064x", u.puts), int64(len(u.content)), bytes.NewReader(u.content))
+}
+
+// giveBack packs the directory as a round returns its files, and puts them under a hash that Redis does not have.
+func (u *uploading) giveBack(ctx context.Context, _ int) error {
+	var packed bytes.Buffer
+	if _, _, err := fetch.PackFiles(ctx, &packed, filepath.Join(u.dir, "uploaded"), "", []string{"."}); err != nil {
+		return err
+	}
+	u.puts++
+	u.returned = fmt.Sprintf("%064x", u.puts)
+	return u.site.Store.PutFiles(ctx, u.returned, int64(packed.Len()), bytes.NewReader(packed.Bytes()))
+}
+
+// collect reads the files that were returned last.
+func (u *uploading) collect(ctx context.Context, i int) error {
+	if u.returned == "" {
+		if err := u.giveBack(ctx, i); err != nil {
+			return err
+		}
+	}
+	var packed bytes.Buffer
+	if err := u.site.Store.Files(ctx, u.returned, &packed); err != nil {
+		return err
+	}
+	return fetch.UnpackFiles(ctx, &packed, func(_ string, _ fs.FileMode, _ int64, content io.Reader) error {
+		_, err := io.Copy(io.Discard, content)
+		return err
+	})
 }
 
 // install installs a source as so many programs, on an empty disk.
