@@ -112,7 +112,7 @@ func (u *uploading) giveBack(ctx context.Context, _ int) error {
 	}
 	u.puts++
 	u.returned = fmt.Sprintf("%064x", u.puts)
-	return u.site.Store.PutFiles(ctx, u.returned, int64(packed.Len()), bytes.NewReader(packed.Bytes()))
+	return u.site.Store.PutFiles(ctx, u.returned, int64(packed.Len()), bytes.NewReader(packed.Bytes()), true)
 }
 
 // collect reads the files that were returned last.

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +53,25 @@ func PackFiles(ctx context.Context, w io.Writer, dir, base string, patterns []st
 		}
 	}
 	return c.count, missing, err
+}
+
+// PackNamed writes files under names, in the format of [Pack], in the order of the names.
+func PackNamed(ctx context.Context, w io.Writer, files map[string]*os.File) error {
+	err := pack(ctx, w, func(p *packer) error {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if _, err := files[name].Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+			if err := p.file(name, files[name]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("pack files: %w", err)
+	}
+	return nil
 }
 
 // chooser finds the files that patterns name.

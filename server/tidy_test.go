@@ -156,7 +156,7 @@ func TestUploadsLeave(t *testing.T) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
-	if err := sp.Store.PutFiles(t.Context(), "0a", 4, strings.NewReader("file")); err != nil {
+	if err := sp.Store.PutFiles(t.Context(), "0a", 4, strings.NewReader("file"), true); err != nil {
 		t.Fatal(err)
 	}
 	till, err := sp.Store.FilesUntil(t.Context(), "0a")

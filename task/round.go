@@ -68,6 +68,9 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	ProgramSHA256 string `json:"program_sha256,omitempty"`
 	// Files are those that the round has returned (see Spec.Return), if any.
 	Files Files `json:"files,omitzero"`
+	// Whole has all of the streams that are cut in Output and Error, in files called output and error, if they could be
+	// kept ([worker] output_max). It is read as Files are.
+	Whole Files `json:"whole,omitzero"`
 	// Resources is what the round got of its node, by name.
 	Resources map[string]Allotted `json:"resources,omitempty"`
 	// Progress is how far the program last said it was.
@@ -149,6 +152,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"max_memory":     func(r *Round, text string) { r.MaxMemory = numberOf(text) },
 	"program_sha256": func(r *Round, text string) { r.ProgramSHA256 = text },
 	"files":          func(r *Round, text string) { r.Files = parseFiles(text) },
+	"whole":          func(r *Round, text string) { r.Whole = parseFiles(text) },
 	"resources":      func(r *Round, text string) { r.Resources = ParseAllotted(text) },
 	"progress":       func(r *Round, text string) { r.Progress = ParseProgress(text) },
 	"end":            func(r *Round, text string) { r.End = statemachine.Event(text) },

@@ -80,8 +80,8 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	MaxTimeouts, MaxLosses, MaxFaults Limit
 	// FailOn says what makes a round a failure: FailOnAny, FailOnStderr or FailOnExit.
 	FailOn string
-	// OnCut says what becomes of a round whose stdout or stderr is longer than the worker keeps
-	// (output_limit): OnCutKeep or OnCutFail.
+	// OnCut says what becomes of a round of whose stdout or stderr not all is kept (output_max): OnCutKeep or
+	// OnCutFail.
 	OnCut string
 	// Return names files of the directory of the round that are kept when it ends (see Round.Files): slash-separated
 	// paths in it as path.Match has them, such as "out/*.csv". A directory stands for all that is in it, and ** as one

@@ -85,8 +85,8 @@ type Rounds interface {
 	// error matches task.ErrNoBlob if it has none.
 	Blob(ctx context.Context, sha256 string, w io.Writer) error
 	// PutFiles keeps what a round returns, size bytes under their SHA-256, in hex. The error matches
-	// task.ErrNoRoom if there is no room for them.
-	PutFiles(ctx context.Context, sha256 string, size int64, content io.ReaderAt) error
+	// task.ErrNoRoom if there is no room for them. What nobody has asked for may find less room.
+	PutFiles(ctx context.Context, sha256 string, size int64, content io.ReaderAt, asked bool) error
 }
 
 var _ Backend = (*store.Store)(nil)

@@ -147,7 +147,9 @@ func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[st
 
 func (q *oneQueue) Blob(context.Context, string, io.Writer) error { return task.ErrNoBlob }
 
-func (q *oneQueue) PutFiles(context.Context, string, int64, io.ReaderAt) error { return task.ErrNoRoom }
+func (q *oneQueue) PutFiles(context.Context, string, int64, io.ReaderAt, bool) error {
+	return task.ErrNoRoom
+}
 
 func newQueue() *oneQueue {
 	return &oneQueue{

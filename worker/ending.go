@@ -31,7 +31,7 @@ type result struct {
 	stdout, stderr capture.Captured
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
-	files          task.Files
+	files, whole   task.Files
 	handled        bool // by a handler, whose error says what its exit code means
 }
 
@@ -312,6 +312,9 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if res.files.Count > 0 {
 		c.set("files", res.files.Text())
 	}
+	if res.whole.Count > 0 {
+		c.set("whole", res.whole.Text())
+	}
 	if res.Started {
 		c.usage(res)
 	}
@@ -364,7 +367,7 @@ func drop(order *Commit, round int) {
 		return
 	}
 	order.Fields = append(order.Fields, statemachine.RoundField(round, "dropped"), "1")
-	for _, name := range []string{"output", "error", "stderr", "result", "trace"} {
+	for _, name := range []string{"output", "error", "stderr", "result", "trace", "whole"} {
 		order.Drop = append(order.Drop, statemachine.RoundField(round, name))
 	}
 }

@@ -86,7 +86,8 @@ type cutError struct {
 // Error names the limit, and the remedy.
 func (e *cutError) Error() string {
 	if e.forbidden {
-		return fmt.Sprintf("the output was cut at output_limit (%d bytes), and on_cut is fail: raise the limit, or write less", e.limit)
+		return fmt.Sprintf("the output is longer than output_max (%d bytes), or Redis has no room for it, and on_cut is fail: "+
+			"raise [worker] output_max or [server] blob_quota, or write less", e.limit)
 	}
 	return fmt.Sprintf("the output was cut at output_limit (%d bytes), so it is not a result for the tasks that need it: "+
 		"raise the limit, or write result= to $TDF_CONTROL (a handler: Job.SetResult)", e.limit)

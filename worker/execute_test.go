@@ -325,11 +325,11 @@ func TestOnCut(t *testing.T) {
 	exact := s.open(t, s.script(t, "exact", "head -c 1024 /dev/zero; exit $TDF_ROUND"), wholly)
 	bad := s.open(t, s.script(t, "bad", "head -c 3000 /dev/zero; exit 7"), wholly)
 	kept := s.open(t, s.script(t, "kept", "head -c 3000 /dev/zero"))
-	s.start(t, setting(t, "output_limit=1KiB"))
+	s.start(t, setting(t, "output_limit=1KiB", "output_max=0"))
 	for _, id := range []int64{long, loud} {
 		got := s.await(t, id, sm.Executed)
 		checkFields(t, got, map[string]string{"0:class": "program"})
-		checkContains(t, "error", got.Fields["0:error"], "output_limit (1024 bytes)", "on_cut is fail")
+		checkContains(t, "error", got.Fields["0:error"], "output_max (1024 bytes)", "on_cut is fail")
 	}
 	checkFields(t, s.await(t, bad, sm.Executed), map[string]string{"0:error": "exit status 7"})
 	for _, id := range []int64{exact, kept} {

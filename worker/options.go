@@ -89,6 +89,9 @@ type Settings struct {
 	// OutputLimit is how many bytes of each stream are stored with the task; of
 	// a longer one head and tail are kept. Default 1 MiB, at most 256 MiB.
 	OutputLimit int64
+	// OutputMax is how many bytes of each stream are kept beside the record if that has not all of them, compressed and
+	// for a time ([server] file_retention); what is longer still is cut. Default 64 MiB, at most 512 MiB; none if negative.
+	OutputMax int64
 	// KeepRounds is the number of rounds whose output a task keeps: the first half and the
 	// last half, rounded up. Default 10; all if negative.
 	KeepRounds int
@@ -210,6 +213,9 @@ func complete(o Options, c config.Worker) options {
 // string is 512 MiB, and a request may hold both streams.
 const maxOutputLimit = 256 << 20
 
+// maxOutputMax is what may be packed in one file.
+const maxOutputMax = 512 << 20
+
 // maxIncrease is the greatest factor between two waits.
 const maxIncrease = 1000
 
@@ -242,6 +248,8 @@ func (o *options) validate() error {
 	switch {
 	case o.Backend == nil:
 		return &OptionError{"Backend", nil, "give a site, or a backend"}
+	case o.OutputMax > maxOutputMax:
+		return &OptionError{"OutputMax", o.OutputMax, "use at most 512 MiB; a negative number for none"}
 	case o.OutputLimit < 1 || o.OutputLimit > maxOutputLimit:
 		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 256 MiB; 0 for the default"}
 	case o.OutputFile != "" && filepath.Clean(o.OutputFile) == filepath.Clean(o.ErrorFile):

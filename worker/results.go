@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/statemachine"
@@ -248,13 +249,23 @@ func (r *round) readResult(file *control.Reader) error {
 // tasks need it. One that is added while this is reported finds the output cut itself.
 func (r *round) refuseCut(ctx context.Context, end *ending) {
 	res := &end.result
-	forbidden := r.Spec.OnCut == task.OnCutFail && (res.stdout.Truncated || res.stderr.Truncated)
+	cut := 0
+	for _, stream := range []*capture.Captured{&res.stdout, &res.stderr} {
+		if stream.Truncated {
+			cut++
+		}
+	}
+	forbidden := r.Spec.OnCut == task.OnCutFail && cut > res.whole.Count
 	result := r.Plan > 0 && res.stdout.Truncated && res.brought == nil
 	if end.event != statemachine.Report || !forbidden && !result {
 		return
 	}
 	if text, _ := end.errorText(r.Spec.FailOn); text == "" && (forbidden || r.hasDependants(ctx)) {
-		end.fails(nil, &cutError{r.worker.opts.OutputLimit, forbidden})
+		limit := r.worker.opts.OutputLimit
+		if forbidden {
+			limit = max(limit, r.worker.opts.OutputMax)
+		}
+		end.fails(nil, &cutError{limit, forbidden})
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/task"
 )
@@ -40,7 +42,8 @@ func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, e
 		}
 	}
 	if count > 0 {
-		failed = errors.Join(failed, r.putFiles(ctx, p, count, res))
+		files, err := r.putFiles(ctx, p, count, true)
+		res.files, failed = files, errors.Join(failed, err)
 	}
 	if ctx.Err() != nil {
 		res.Cause, res.files = shim.Cancelled, task.Files{} // what stops the round stops it here too
@@ -68,16 +71,45 @@ func (r *round) packFiles(ctx context.Context, p *disk.Scratch, base string) (co
 }
 
 // putFiles hands what was packed to the site.
-func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, res *result) error {
+func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, asked bool) (task.Files, error) {
 	files := task.Files{SHA256: p.SHA256(), Bytes: p.Size(), Count: count}
 	err := r.worker.reporting.ask(ctx, func() error {
-		return r.worker.opts.Backend.PutFiles(ctx, files.SHA256, files.Bytes, p)
+		return r.worker.opts.Backend.PutFiles(ctx, files.SHA256, files.Bytes, p, asked)
 	})
 	if err != nil {
-		return notReturned(err)
+		return task.Files{}, notReturned(err)
 	}
-	res.files = files
-	return nil
+	return files, nil
+}
+
+// keepWhole keeps the streams that were cut, for those who want all of them: the record has an excerpt. That they cannot
+// be kept is no failure, unless the task says so (see refuseCut). It closes them.
+func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
+	files := map[string]*os.File{}
+	for name, stream := range map[string]*capture.Stream{"output": s.out, "error": s.err} {
+		whole, err := stream.Whole()
+		if err != nil {
+			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", name, err))
+		}
+		if whole != nil {
+			defer func() { _ = whole.Close() }() // nothing of it stays
+			files[name] = whole
+		}
+	}
+	if len(files) == 0 || ctx.Err() != nil {
+		return
+	}
+	p, err := disk.NewScratch(r.worker.privateDir())
+	if err == nil {
+		defer func() { _ = p.Close() }() // nor of it
+		err = fetch.PackNamed(ctx, p, files)
+	}
+	if err == nil {
+		res.whole, err = r.putFiles(ctx, p, len(files), false)
+	}
+	if err != nil {
+		r.journal.add("not all of the output is kept: " + err.Error())
+	}
 }
 
 // notReturned is the error of a round whose program has done its part.

@@ -168,11 +168,11 @@ type keepingBackend struct {
 }
 
 // PutFiles implements Backend.
-func (k keepingBackend) PutFiles(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
+func (k keepingBackend) PutFiles(ctx context.Context, hash string, size int64, content io.ReaderAt, asked bool) error {
 	if err := k.put(ctx); err != nil {
 		return err
 	}
-	return k.Store.PutFiles(ctx, hash, size, content)
+	return k.Store.PutFiles(ctx, hash, size, content, asked)
 }
 
 // Where the files cannot be kept, the round fails through no fault of its program, and says what to do.
@@ -271,5 +271,55 @@ func TestReturnIsRefused(t *testing.T) {
 		got := s.await(t, id, sm.Executed)
 		checkFields(t, got, map[string]string{"0:output": "", "0:class": "program"})
 		checkContains(t, "error", got.Fields["0:error"], want)
+	}
+}
+
+// Of a stream that is longer than its record takes, all is kept beside it, whatever becomes of the round; what is longer still is cut,
+// and so is what finds no room. on_cut concerns only what is kept nowhere.
+func TestOutputMax(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	if err := s.Store.PublishBlobs(t.Context(), 1<<20, 2000, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, setting(t, "output_limit=1KiB", "output_max=10KiB"))
+	strict := func(d *task.Definition) { storetest.Set(d, "on_cut", "fail", "fail_on", "exit") }
+	for _, c := range []struct {
+		program string
+		whole   map[string]int // bytes of the streams
+		err     string
+	}{
+		{"head -c 1024 /dev/zero", nil, ""},
+		{"head -c 1025 /dev/zero", map[string]int{"output": 1025}, ""},
+		{"head -c 10240 /dev/zero; head -c 5000 /dev/zero >&2", map[string]int{"output": 10240, "error": 5000}, ""},
+		{"for i in 1 2 3 4 5; do head -c 1000 /dev/zero; sleep 0.02; done", map[string]int{"output": 5000}, ""},
+		{"head -c 2000 /dev/zero; exit 3", map[string]int{"output": 2000}, "exit status 3"},
+		{"head -c 10241 /dev/zero", nil, "on_cut is fail"},
+		{"head -c 2000 /dev/zero; head -c 10241 /dev/zero >&2", map[string]int{"output": 2000}, "on_cut is fail"},
+		{"head -c 3000 /dev/urandom", nil, "on_cut is fail"}, // half the quota is 1000 bytes
+	} {
+		got := s.await(t, s.open(t, s.script(t, "p", c.program), strict), sm.Executed)
+		if text := got.Fields["0:error"]; (text == "") != (c.err == "") || !strings.Contains(text, c.err) {
+			t.Errorf("%s: error %.100q, want %q", c.program, text, c.err)
+		}
+		round := task.Decode(got.ID, got.Fields).Last()
+		sizes := map[string]int{}
+		if round.Whole.Count > 0 {
+			var packed bytes.Buffer
+			if err := s.Store.Files(t.Context(), round.Whole.SHA256, &packed); err != nil {
+				t.Fatal(err)
+			}
+			err := fetch.UnpackFiles(t.Context(), &packed, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
+				n, err := io.Copy(io.Discard, content)
+				sizes[name] = int(n)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if len(sizes)+len(c.whole) > 0 && !maps.Equal(sizes, c.whole) {
+			t.Errorf("%s: kept are %v, want %v", c.program, sizes, c.whole)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
@@ -190,6 +192,9 @@ func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, 
 	var outErr, errErr error
 	res.stdout, outErr = s.out.Finish()
 	res.stderr, errErr = s.err.Finish()
+	if res.stdout.Truncated || res.stderr.Truncated {
+		r.keepWhole(ctx, s, &res)
+	}
 	return res, errors.Join(runErr, outErr, errErr, resErr)
 }
 
@@ -198,11 +203,20 @@ type taken struct{ out, err *capture.Stream }
 
 func (r *round) openStreams() (p taken, err error) {
 	o := &r.worker.opts
-	p.out, err = capture.Open(capture.Options{Limit: o.OutputLimit, File: r.fileName(o.OutputFile), Stream: "stdout"})
+	options := capture.Options{Limit: o.OutputLimit, Whole: o.OutputMax, WholeFile: func() (*os.File, error) {
+		s, err := disk.NewScratch(r.worker.privateDir())
+		if err != nil {
+			return nil, err
+		}
+		return s.File, nil
+	}}
+	options.File, options.Stream = r.fileName(o.OutputFile), "stdout"
+	p.out, err = capture.Open(options)
 	if err != nil {
 		return p, err
 	}
-	p.err, err = capture.Open(capture.Options{Limit: o.OutputLimit, File: r.fileName(o.ErrorFile), Stream: "stderr"})
+	options.File, options.Stream = r.fileName(o.ErrorFile), "stderr"
+	p.err, err = capture.Open(options)
 	if err != nil {
 		_, closeErr := p.out.Finish()
 		err = errors.Join(err, closeErr)

@@ -281,7 +281,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"HasBlob":      func(ctx context.Context, st *store.Store) error { _, err := st.HasBlob(ctx, someHash); return err },
 	"PublishBlobs": func(ctx context.Context, st *store.Store) error { return st.PublishBlobs(ctx, 5, 7, time.Hour) },
 	"PutFiles": func(ctx context.Context, st *store.Store) error {
-		return st.PutFiles(ctx, someHash, 1, strings.NewReader("b"))
+		return st.PutFiles(ctx, someHash, 1, strings.NewReader("b"), true)
 	},
 	"Files":      func(ctx context.Context, st *store.Store) error { return st.Files(ctx, someHash, io.Discard) },
 	"FilesUntil": func(ctx context.Context, st *store.Store) error { _, err := st.FilesUntil(ctx, someHash); return err },

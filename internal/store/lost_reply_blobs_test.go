@@ -45,7 +45,7 @@ func putCall(t *testing.T, st *store.Store) step {
 
 func putFilesCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return done(func() error { return st.PutFiles(t.Context(), someHash, 1, strings.NewReader("f")) })
+	return done(func() error { return st.PutFiles(t.Context(), someHash, 1, strings.NewReader("f"), true) })
 }
 
 func haveBlob(t *testing.T, sp *storetest.Space) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -91,9 +92,14 @@ func (o *output) do(s *session, t *task.Task) error {
 	if r.Dropped && !s.json {
 		s.warn(droppedText, r.Number, t.ID)
 	}
-	err = s.result(writtenBy(t, r), func() { o.print(s, r) })
-	if size := o.cut(r); err == nil && size > 0 && !s.json {
-		s.warn("only a part of the %d bytes is kept ([worker] output_limit)", size)
+	var notRead error
+	missing := o.cut(r)
+	err = s.result(writtenBy(t, r), func() { missing, notRead = o.print(s.cmd.Context(), s, r) })
+	if err == nil {
+		err = notRead
+	}
+	if size := missing; err == nil && size > 0 && !s.json {
+		s.warn("only a part of the %d bytes is kept ([worker] output_limit, output_max)", size)
 	}
 	if other := o.unseen(r); err == nil && other != "" && !s.json {
 		s.note("nothing on stdout; --stderr shows its %d bytes", len(other))
@@ -105,8 +111,25 @@ func writtenBy(t *task.Task, r *task.Round) written {
 	return written{t.ID, r.Number, r.Output, r.Error, r.Stderr, r.Dropped}
 }
 
-// print writes the stream that is asked for.
-func (o *output) print(s *session, r *task.Round) {
+// print writes the stream that is asked for. If there is only a part of it, it returns how long it was.
+func (o *output) print(ctx context.Context, s *session, r *task.Round) (cut int64, err error) {
+	if cut = o.cut(r); cut > 0 {
+		out := s.cmd.OutOrStdout()
+		if cli.IsTerminal(out) {
+			out = &terminal{w: out}
+		}
+		names, err := wholeStreams(s.returnedFiles(ctx), r.Whole, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
+			if (name == errorStream) != o.stderr {
+				return nil
+			}
+			cut = 0
+			_, err := io.Copy(out, content)
+			return err
+		})
+		if err != nil || cut == 0 && names != nil {
+			return 0, err
+		}
+	}
 	text := r.Output
 	if o.stderr {
 		text = cmp.Or(r.Error, r.Stderr)
@@ -115,6 +138,7 @@ func (o *output) print(s *session, r *task.Round) {
 		text = cli.SafeLines(text)
 	}
 	s.printf("%s", text)
+	return cut, nil
 }
 
 // cut is how long the stream that is asked for was before the worker cut it, 0 if it did not.
@@ -318,7 +342,7 @@ func (o *output) several(ctx context.Context, s *session, a *cold.Archive) error
 	m := &manyOutputs{output: o, s: s, objects: jsonArray{out: s.out}}
 	for t, err := range w.all(ctx) {
 		if err == nil {
-			err = m.take(t)
+			err = m.take(ctx, t)
 		}
 		if err != nil {
 			return err
@@ -331,7 +355,7 @@ func (o *output) several(ctx context.Context, s *session, a *cold.Archive) error
 }
 
 // take writes the output of one.
-func (m *manyOutputs) take(t *task.Task) error {
+func (m *manyOutputs) take(ctx context.Context, t *task.Task) error {
 	r := m.find(t)
 	if r == nil {
 		m.without = append(m.without, t.ID)
@@ -339,9 +363,6 @@ func (m *manyOutputs) take(t *task.Task) error {
 	}
 	if r.Dropped {
 		m.dropped = append(m.dropped, t.ID)
-	}
-	if m.output.cut(r) > 0 {
-		m.cut = append(m.cut, t.ID)
 	}
 	if m.output.unseen(r) != "" {
 		m.unseen = append(m.unseen, t.ID)
@@ -352,8 +373,11 @@ func (m *manyOutputs) take(t *task.Task) error {
 	}
 	m.s.printf("%s==> task %d <==\n", m.gap, t.ID)
 	m.gap = "\n"
-	m.print(m.s, r)
-	return m.s.out.Err()
+	cut, err := m.print(ctx, m.s, r)
+	if cut > 0 {
+		m.cut = append(m.cut, t.ID)
+	}
+	return errors.Join(err, m.s.out.Err())
 }
 
 // end reports what is missing and returns the exit code.

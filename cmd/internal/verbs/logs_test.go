@@ -84,7 +84,7 @@ func TestCutOutputIsSaid(t *testing.T) {
 	b := played(t)
 	b.srv.Do(t, "HSET", b.ns+":task:1", "0:output_bytes", "1000", "0:output_sha256", "abc")
 	if r := b.run("logs", "1"); r.out != "out\x00\xff\n" || r.code != 0 ||
-		r.err != "tdf-manager: only a part of the 1000 bytes is kept ([worker] output_limit)\n" {
+		r.err != "tdf-manager: only a part of the 1000 bytes is kept ([worker] output_limit, output_max)\n" {
 		t.Errorf("%+v", r)
 	}
 	if r := b.run("logs", "1,3"); r.err != "1 cut ([worker] output_limit): 1\n" {
@@ -95,7 +95,7 @@ func TestCutOutputIsSaid(t *testing.T) {
 	}
 	wantText(t, b.must("show", "1"), "output (1000 bytes, of which a part is kept, sha256 abc)")
 	b.srv.Do(t, "HSET", b.ns+":task:2", "0:error_bytes", "99", "0:error_sha256", "def")
-	if r := b.run("logs", "2", "--stderr"); r.err != "tdf-manager: only a part of the 99 bytes is kept ([worker] output_limit)\n" {
+	if r := b.run("logs", "2", "--stderr"); r.err != "tdf-manager: only a part of the 99 bytes is kept ([worker] output_limit, output_max)\n" {
 		t.Errorf("%+v", r)
 	}
 }

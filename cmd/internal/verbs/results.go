@@ -151,7 +151,7 @@ func (r *results) each(ctx context.Context, w *wholeTasks, into resultSink) erro
 		if t.Err == nil && !row.State.IsOutcome() {
 			r.left[row.State]++
 		}
-		if row.Partial != nil {
+		if len(row.missing) > 0 {
 			r.partial = append(r.partial, t.ID)
 		}
 		if row.RetriedBy > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/disk"
@@ -39,6 +40,36 @@ func (s *session) returnedFiles(ctx context.Context) readFiles {
 	}
 }
 
+// wholeStreams reads the streams of a round of which its record has an excerpt, and gives f each of them by its name. It returns
+// which there were.
+func wholeStreams(read readFiles, whole task.Files, f eachFile) (names []string, err error) {
+	if whole.Count == 0 {
+		return nil, nil
+	}
+	err = read(whole, func(name string, mode fs.FileMode, size int64, content io.Reader) error {
+		if name != outputStream && name != errorStream {
+			return nil
+		}
+		names = append(names, name)
+		return f(name, mode, size, content)
+	})
+	if errors.Is(err, task.ErrNoBlob) {
+		err = nil
+	}
+	return names, err
+}
+
+// unpackStreams gives a sink the streams of a task that its record has an excerpt of. What a sink has whole is not missing.
+func (r *resultRow) unpackStreams(read readFiles, f eachFile) (names []string, err error) {
+	names, err = wholeStreams(read, r.whole, f)
+	for _, name := range names {
+		if i := slices.Index(r.missing, name); i >= 0 {
+			r.missing = slices.Delete(slices.Clone(r.missing), i, i+1)
+		}
+	}
+	return names, err
+}
+
 // unpack gives a sink the files of a task, and notes if they are not there any more.
 func (r *resultRow) unpack(read readFiles, f eachFile) error {
 	if r.Files.Count == 0 {
@@ -46,7 +77,7 @@ func (r *resultRow) unpack(read readFiles, f eachFile) error {
 	}
 	err := read(r.Files, f)
 	if errors.Is(err, task.ErrNoBlob) {
-		r.Partial = append(r.Partial, filesFolder)
+		r.Partial, r.missing = append(r.Partial, filesFolder), append(r.missing, filesFolder)
 		return nil
 	}
 	return err

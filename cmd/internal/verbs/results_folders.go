@@ -79,10 +79,12 @@ type resultFile struct {
 // taskFile has the row as JSON.
 const taskFile = "task.json"
 
-func (r *resultRow) files() ([]resultFile, error) {
+// files are those of the folder of a task, but for the streams that are there whole.
+func (r *resultRow) files(without []string) ([]resultFile, error) {
 	var object bytes.Buffer
 	err := r.writeJSON(&object)
-	return []resultFile{{outputStream, []byte(r.output)}, {errorStream, []byte(r.stderr)}, {taskFile, object.Bytes()}}, err
+	all := []resultFile{{outputStream, []byte(r.output)}, {errorStream, []byte(r.stderr)}, {taskFile, object.Bytes()}}
+	return slices.DeleteFunc(all, func(f resultFile) bool { return slices.Contains(without, f.name) }), err
 }
 
 // The modes of what is written, which the umask bounds.
@@ -139,10 +141,16 @@ func (f *folderSink) take(r *resultRow) error {
 	if err = f.root.Mkdir(f.draft, folderMode); err != nil {
 		return err
 	}
-	if err = r.unpack(f.read, f.add); err != nil {
+	if err = r.unpack(f.read, func(name string, mode fs.FileMode, size int64, content io.Reader) error {
+		return f.add(path.Join(filesFolder, name), mode, size, content)
+	}); err != nil {
 		return fmt.Errorf("files of task %d: %w", r.ID, err)
 	}
-	files, err := r.files()
+	streams, err := r.unpackStreams(f.read, f.add)
+	if err != nil {
+		return fmt.Errorf("output of task %d: %w", r.ID, err)
+	}
+	files, err := r.files(streams)
 	for _, file := range files {
 		if err == nil {
 			err = f.root.WriteFile(path.Join(f.draft, file.name), file.text, fileMode)
@@ -157,9 +165,9 @@ func (f *folderSink) take(r *resultRow) error {
 	return err
 }
 
-// add writes a file that a task has returned.
+// add writes a file into the folder.
 func (f *folderSink) add(name string, mode fs.FileMode, _ int64, content io.Reader) error {
-	name = path.Join(f.draft, filesFolder, name)
+	name = path.Join(f.draft, name)
 	if err := f.root.MkdirAll(path.Dir(name), folderMode); err != nil {
 		return err
 	}
@@ -223,7 +231,11 @@ func (t *tarSink) take(r *resultRow) error {
 	if err != nil {
 		return fmt.Errorf("files of task %d: %w", r.ID, err)
 	}
-	files, err := r.files()
+	streams, err := r.unpackStreams(t.read, add)
+	if err != nil {
+		return fmt.Errorf("output of task %d: %w", r.ID, err)
+	}
+	files, err := r.files(streams)
 	for _, file := range files {
 		if err == nil {
 			err = add(file.name, 0o644, int64(len(file.text)), bytes.NewReader(file.text))

@@ -47,6 +47,10 @@ type resultRow struct {
 	// Base64 has the texts that are not UTF-8, which are nowhere else then.
 	Base64 map[string]string `json:"base64,omitempty"`
 
+	// whole are the streams that are cut here, and missing is what of Partial a sink has not either.
+	whole   task.Files
+	missing []string
+
 	named
 	input, output, stderr string
 	ended                 time.Time // the round
@@ -67,6 +71,7 @@ func newResultRow(t *task.Task) *resultRow {
 	if t.Err != nil {
 		r.Partial = []string{partialRecord}
 	}
+	r.missing = r.Partial
 	r.Output, r.Error = &r.output, &r.stderr
 	r.code()
 	return r
@@ -84,7 +89,7 @@ func namedBy(t *task.Task) named {
 // take takes what a round has.
 func (r *resultRow) take(last *task.Round) {
 	r.ExitCode, r.Worker, r.output, r.stderr = last.ExitCode, last.Worker, last.Output, cmp.Or(last.Error, last.Stderr)
-	r.Files = last.Files
+	r.Files, r.whole = last.Files, last.Whole
 	if r.Start = last.Stamps[statemachine.StampBegun]; r.Start.IsZero() {
 		r.Start = last.Stamps[string(statemachine.Running)]
 	}

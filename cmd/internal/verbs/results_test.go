@@ -328,7 +328,7 @@ func (b *bench) returns(id int64, files map[string]string) string {
 	count, _, err := fetch.PackFiles(b.t.Context(), packed, dir, "", []string{"."})
 	f := task.Files{SHA256: packed.SHA256(), Bytes: packed.Size(), Count: count}
 	if err == nil {
-		err = b.store.PutFiles(b.t.Context(), f.SHA256, f.Bytes, packed)
+		err = b.store.PutFiles(b.t.Context(), f.SHA256, f.Bytes, packed, true)
 	}
 	if err == nil {
 		err = b.store.Redis.HSet(b.t.Context(), fmt.Sprintf("%s:task:%d", b.ns, id), "0:files", f.Text()).Err()
@@ -384,5 +384,73 @@ func TestResultsFiles(t *testing.T) {
 		if out := b.must("show", id); !strings.Contains(out, want) {
 			t.Errorf("show %s lacks %q:\n%s", id, want, out)
 		}
+	}
+}
+
+// Streams that the record has an excerpt of are written whole where Redis keeps them, by logs and into folders; the other forms have
+// the excerpt, and say so.
+func TestWholeStreams(t *testing.T) {
+	t.Parallel()
+	b := odd(t)
+	dir := t.TempDir()
+	files := map[string]*os.File{}
+	texts := map[string]string{"output": strings.Repeat("all of it\n", 300), "error": strings.Repeat("no\x1b\n", 50)}
+	for name, text := range texts {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err == nil {
+			_, err = file.WriteString(text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		files[name] = file
+	}
+	packed, err := disk.NewScratch("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = packed.Close() }()
+	f := task.Files{Count: 2}
+	if err = fetch.PackNamed(t.Context(), packed, files); err == nil {
+		f.SHA256, f.Bytes = packed.SHA256(), packed.Size()
+		err = b.store.PutFiles(t.Context(), f.SHA256, f.Bytes, packed, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.srv.Do(t, "HSET", b.ns+":task:1", "0:whole", f.Text(), "0:output", "all...it", "0:output_bytes", "3000", "0:output_sha256", "a",
+		"0:error", "no...", "0:error_bytes", "200", "0:error_sha256", "b")
+	for flag, want := range map[string]string{"--round=0": texts["output"], "--stderr": texts["error"]} {
+		if r := b.run("logs", "1", flag); r.out != want || r.err != "" || r.code != 0 {
+			t.Errorf("logs %s: %d bytes, %+.200v", flag, len(r.out), r)
+		}
+	}
+	if r := b.run("logs", "1,2"); !strings.HasPrefix(r.out, "==> task 1 <==\n"+texts["output"]+"\n==> task 2 <==\n") || r.err != "" {
+		t.Errorf("%+.200v", r)
+	}
+	out := filepath.Join(dir, "out")
+	if r := b.run("results", "--dir", out, "1"); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	archive := b.must("results", "--tar", "-", "1")
+	for what, got := range map[string]map[string]string{"folders": tree(t, out), "archive": untar(t, archive)} {
+		if got["1/output"] != texts["output"] || got["1/error"] != texts["error"] || !strings.Contains(got["1/task.json"], `"partial":["output","error"]`) {
+			t.Errorf("%s: %.300q", what, got)
+		}
+	}
+	if r := b.run("results", "--csv", "1"); r.code != 1 || !strings.Contains(r.out, "all...it") {
+		t.Errorf("%+v", r)
+	}
+	wantText(t, b.must("show", "1"), "output (3000 bytes, of which a part is here; logs may have all, sha256 a)")
+	b.store.Redis.ZAdd(t.Context(), b.ns+":files", redis.Z{Member: f.SHA256, Score: 1})
+	if _, n, err := b.store.Sweep(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if r := b.run("logs", "1"); r.out != "all...it" || !strings.Contains(r.err, "only a part of the 3000 bytes is kept") {
+		t.Errorf("%+v", r)
+	}
+	if r := b.run("results", "--dir", filepath.Join(dir, "later"), "1"); r.code != 1 || tree(t, filepath.Join(dir, "later"))["1/output"] != "all...it" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -380,6 +380,9 @@ func showStreams(out *cli.Output, r *task.Round) {
 		size := fmt.Sprintf("%d bytes", s.size)
 		if s.cut {
 			size += ", of which a part is kept"
+			if r.Whole.Count > 0 {
+				size = strings.TrimSuffix(size, "kept") + "here; logs may have all"
+			}
 		}
 		if s.hash != "" {
 			size += ", sha256 " + cli.Safe(s.hash)

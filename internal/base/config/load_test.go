@@ -85,7 +85,7 @@ func defaults(t *testing.T) *File {
 		},
 		Worker: Worker{
 			MaxThreads: task.Unlimited, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10, Workdir: "private", Commands: "on", ProgramCache: 10 << 30, Settle: "worker", Ahead: 4,
-			SleepInitial: 100 * time.Millisecond, SleepIncrease: 1.5, SleepMax: 10 * time.Second, OutputLimit: 1 << 20, KillGrace: 5 * time.Second,
+			SleepInitial: 100 * time.Millisecond, SleepIncrease: 1.5, SleepMax: 10 * time.Second, OutputLimit: 1 << 20, OutputMax: 64 << 20, KillGrace: 5 * time.Second,
 			ProgramDir: ".", FetchTimeout: 10 * time.Minute, FetchMaxBytes: 1 << 30, FetchMaxEntries: 100_000,
 			FetchMaxFileBytes: 512 << 20, FetchMaxRedirects: 5, Revalidate: time.Minute, RsyncPath: "rsync",
 		},

@@ -107,6 +107,7 @@ func TestRefusedValues(t *testing.T) {
 		{"worker", "output_limit=1.5MiB", "not a size"},
 		{"worker", "output_limit=1mib", "not a size"},
 		{"worker", "output_limit=1TiB", "out of range"},
+		{"worker", "output_max=1GiB", "out of range"},
 		{"worker", "output_limit=18446744073709551615", "too large"},
 		{"worker", "fetch_max_bytes=16777216TiB", "too large"},
 		{"worker", "fetch_max_file_bytes=0", "out of range"},

@@ -166,6 +166,7 @@ type Worker struct {
 
 	OutputFile, ErrorFile string
 	OutputLimit           int64
+	OutputMax             int64
 	KeepRounds            int    // 0 for all
 	Settle                string // SettleByWorker or SettleByServer
 

@@ -50,21 +50,24 @@ type Options struct {
 	File string
 	// Stream is "stdout" or "stderr", for errors.
 	Stream string
+	// Whole is how many bytes may be kept of a stream that is longer than Limit, in a file that WholeFile makes; no more than
+	// Limit is no such file.
+	Whole     int64
+	WholeFile func() (*os.File, error)
 }
 
 // Stream takes what a program writes to stdout or stderr into an Excerpt and, if named,
 // a file. Every Stream needs Finish.
 type Stream struct {
 	*Excerpt
-	options Options
-	pump    pump
-	err     error
-	ended   bool
+	pump  pump
+	err   error
+	ended bool
 }
 
 // Open makes the file, if one is named. The error is an *OutputError.
 func Open(o Options) (*Stream, error) {
-	s := &Stream{Excerpt: NewExcerpt(o.Limit), options: o}
+	s := &Stream{Excerpt: NewExcerpt(o.Limit), pump: pump{options: o}}
 	s.pump.excerpt = s.Excerpt
 	if o.File != "" {
 		var err error
@@ -103,12 +106,15 @@ func (s *Stream) Finish() (Captured, error) {
 	return s.captured(), s.err // nobody writes any more, so no copy
 }
 
+// Whole is all of a stream that was cut, if it could be kept: call it after Finish, and close it. The error says why it could not.
+func (s *Stream) Whole() (*os.File, error) { return s.pump.whole, s.pump.wholeErr }
+
 func (s *Stream) outputError() error {
 	switch {
 	case s.pump.fileErr != nil:
-		return &OutputError{Stream: s.options.Stream, Name: s.options.File, Err: s.pump.fileErr}
+		return &OutputError{Stream: s.pump.options.Stream, Name: s.pump.options.File, Err: s.pump.fileErr}
 	case s.pump.pipeErr != nil:
-		return &OutputError{Stream: s.options.Stream, Err: s.pump.pipeErr}
+		return &OutputError{Stream: s.pump.options.Stream, Err: s.pump.pipeErr}
 	}
 	return nil
 }
@@ -130,13 +136,15 @@ type pump struct {
 	raw     syscall.RawConn
 	file    *os.File // nil if none, or after its first error
 	excerpt *Excerpt
+	options Options
+	whole   *os.File // from the first byte that the excerpt does not hold
 	moved   int64
 	buffer  *[chunk]byte
 	wide    bool
 	over    bool          // no more to read
 	done    chan struct{} // once there is a pipe
 	// The first error of each kind, to be read after done.
-	fileErr, pipeErr error
+	fileErr, pipeErr, wholeErr error
 }
 
 // begin makes reading wait in Go instead of in the kernel, and reads.
@@ -209,6 +217,9 @@ func (p *pump) release() {
 
 func (p *pump) pass(b []byte) {
 	p.moved += int64(len(b))
+	if p.moved > p.options.Limit && p.options.Whole > p.options.Limit && p.wholeErr == nil {
+		p.keepWhole(b)
+	}
 	_, _ = p.excerpt.Write(b) // never fails
 	if p.file == nil {
 		return
@@ -219,6 +230,26 @@ func (p *pump) pass(b []byte) {
 		p.file = nil // bytes after a gap would be taken for what the program wrote
 	}
 }
+
+// keepWhole writes b behind all that came before, which the excerpt still holds if there is no file yet.
+func (p *pump) keepWhole(b []byte) {
+	if p.moved > p.options.Whole {
+		p.wholeErr = errLonger
+	} else if p.whole == nil {
+		if p.whole, p.wholeErr = p.options.WholeFile(); p.wholeErr == nil {
+			_, p.wholeErr = p.whole.Write(p.excerpt.Captured().Data)
+		}
+	}
+	if p.wholeErr == nil {
+		_, p.wholeErr = p.whole.Write(b)
+	}
+	if p.wholeErr != nil && p.whole != nil {
+		_ = p.whole.Close() // nothing of it stays
+		p.whole = nil
+	}
+}
+
+var errLonger = errors.New("it is longer than output_max")
 
 // failed keeps the first error of the file.
 func (p *pump) failed(err error) {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -299,5 +300,51 @@ func BenchmarkThroughput(b *testing.B) {
 		if c, err := s.Finish(); err != nil || c.Size != size {
 			b.Fatal(c.Size, err)
 		}
+	}
+}
+
+// All of a stream that does not fit is kept, however it comes, up to the limit for that; of one that fits there is no file.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	for _, step := range []int{1, 3, 10, 100} {
+		for size, kept := range map[int]bool{0: false, 10: false, 11: true, 40: true, 41: false, 100: false} {
+			s, err := Open(Options{Limit: 10, Stream: "stdout", Whole: 40, WholeFile: func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "") }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := make([]byte, size)
+			for i := range want {
+				want[i] = byte(i)
+			}
+			for part := range slices.Chunk(want, step) {
+				_, _ = s.Write(part)
+			}
+			if _, err := s.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			whole, err := s.Whole()
+			if (whole != nil) != kept || (err != nil) != (size > 40) {
+				t.Errorf("%d bytes, %d at a time: %v, %v", size, step, whole, err)
+			}
+			if whole == nil {
+				continue
+			}
+			got := make([]byte, size+1)
+			if n, _ := whole.ReadAt(got, 0); !bytes.Equal(got[:n], want) {
+				t.Errorf("%d bytes, %d at a time: kept is %v", size, step, got[:n])
+			}
+			_ = whole.Close()
+		}
+	}
+	s, err := Open(Options{Limit: 10, Stream: "stdout", Whole: 40, WholeFile: func() (*os.File, error) { return os.Open("/no/such") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = s.Write(make([]byte, 20))
+	if c, err := s.Finish(); err != nil || c.Size != 20 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if whole, err := s.Whole(); whole != nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v, %v", whole, err)
 	}
 }

@@ -73,9 +73,10 @@ func (s *Blobs) PutBlob(ctx context.Context, hash string, size int64, content io
 	return s.put(ctx, blob{family: conn.Uploads, hash: hash}, size, content)
 }
 
-// PutFiles keeps what a round returns, as PutBlob does, for as long as servers have published ([server] file_retention).
-func (s *Blobs) PutFiles(ctx context.Context, hash string, size int64, content io.ReaderAt) error {
-	return s.put(ctx, blob{family: conn.Returned, hash: hash}, size, content)
+// PutFiles keeps what a round returns, as PutBlob does, for as long as servers have published ([server] file_retention). What
+// nobody has asked for may take half of the quota only, so that it keeps nobody from what they need.
+func (s *Blobs) PutFiles(ctx context.Context, hash string, size int64, content io.ReaderAt, asked bool) error {
+	return s.put(ctx, blob{family: conn.Returned, hash: hash, unasked: !asked}, size, content)
 }
 
 // blob says which blob.
@@ -84,6 +85,8 @@ type blob struct {
 	hash   string
 	// after is the newest id before it was put: no older task can refer to it.
 	after int64
+	// unasked says that it may not take all of the quota.
+	unasked bool
 }
 
 func (b blob) subject() conn.Subject { return conn.Subject{Family: b.family, Blob: b.hash} }
@@ -136,7 +139,12 @@ func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, i
 	if d != asPublished {
 		lease = strconv.FormatInt(int64(d/time.Second), 10)
 	}
-	r, err := s.RunList(ctx, "blob", b.subject(), b.hash, size, int64(Part), lease, int64(defaultLimit), int64(defaultQuota), b.after, is)
+	share, quota := 1.0, "the quota of all blobs"
+	if b.unasked {
+		share, quota = 0.5, "half the quota of all blobs"
+	}
+	r, err := s.RunList(ctx, "blob", b.subject(),
+		b.hash, size, int64(Part), lease, int64(defaultLimit), int64(defaultQuota), b.after, share, is)
 	if err != nil {
 		return false, err
 	}
@@ -146,7 +154,7 @@ func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, i
 		room.setting, room.what = "blob_limit", "the limit of one blob"
 		return false, &room
 	case -2:
-		room.setting, room.what = "blob_quota", "the quota of all blobs"
+		room.setting, room.what = "blob_quota", quota
 		return false, &room
 	}
 	return r.Number(0) == 1, nil

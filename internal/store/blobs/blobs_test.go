@@ -349,7 +349,7 @@ func TestReturnedFiles(t *testing.T) {
 	sp := storetest.New(t)
 	keep := func(n int, retention time.Duration) {
 		t.Helper()
-		if err := sp.Store.PutFiles(t.Context(), hash(n), 5, strings.NewReader("files")); err != nil {
+		if err := sp.Store.PutFiles(t.Context(), hash(n), 5, strings.NewReader("files"), true); err != nil {
 			t.Fatal(err)
 		}
 		now, err := sp.Store.Now(t.Context())
@@ -377,7 +377,7 @@ func TestReturnedFiles(t *testing.T) {
 	if found, err := sp.Store.Doubtful(t.Context()); err != nil || len(found) > 0 {
 		t.Errorf("doubtful are %q, error %v", found, err)
 	}
-	if err := sp.Store.PutFiles(t.Context(), hash(200), 11, unread{t}); !errors.Is(err, task.ErrNoRoom) ||
+	if err := sp.Store.PutFiles(t.Context(), hash(200), 11, unread{t}, true); !errors.Is(err, task.ErrNoRoom) ||
 		!strings.Contains(err.Error(), "return less, raise [server] blob_limit, or lower file_retention") {
 		t.Errorf("error %v", err)
 	}
