@@ -180,23 +180,40 @@ func same(file *os.File, info fs.FileInfo, other string) bool {
 }
 
 // reach compares the path of a file or directory with a pattern: whole if the pattern names it or a directory above it,
-// part if something in it may be named.
+// part if something in it may be named. It follows all places of the pattern at once: one with many ** would take for ever
+// otherwise.
 func reach(pattern, name []string) (whole, part bool) {
-	for i, p := range pattern {
-		switch {
-		case p == "**":
-			for j := i; j <= len(name) && !whole; j++ {
-				whole, _ = reach(pattern[i+1:], name[j:])
+	at := skipAny(pattern, make([]bool, len(pattern)+1), 0)
+	for _, element := range name {
+		if at[len(pattern)] {
+			return true, true
+		}
+		next := make([]bool, len(pattern)+1)
+		for i, p := range pattern {
+			if !at[i] {
+				continue
 			}
-			return whole, true
-		case i == len(name):
-			return false, true
+			if p == anyDirectories {
+				next = skipAny(pattern, next, i)
+			} else if ok, err := path.Match(p, element); ok && err == nil {
+				next = skipAny(pattern, next, i+1)
+			}
 		}
-		if ok, err := path.Match(p, name[i]); err != nil || !ok {
-			return false, false
-		}
+		at = next
 	}
-	return true, true
+	return at[len(pattern)], slices.Contains(at, true)
+}
+
+// anyDirectories stands for any number of directories, also for none.
+const anyDirectories = "**"
+
+// skipAny adds a place of the pattern, and those that follow if it stands for nothing there.
+func skipAny(pattern []string, at []bool, i int) []bool {
+	at[i] = true
+	for ; i < len(pattern) && pattern[i] == anyDirectories; i++ {
+		at[i+1] = true
+	}
+	return at
 }
 
 // UnpackFiles reads what [PackFiles] has packed, and calls f for each file. Its name is a path below a directory, and none

@@ -45,6 +45,8 @@ func TestReach(t *testing.T) {
 		{"**/b/*/d", "a/b/c/d", true, true},
 		{"**/b/*/d", "b/b/c/d", true, true},
 		{"[ab]/?", "b/x", true, true},
+		{"**/**", ".", true, true},
+		{strings.Repeat("**/a/", 40) + "b", strings.Repeat("a/", 60) + "c", false, true},
 	} {
 		if whole, part := reach(parts(c.pattern), parts(c.name)); whole != c.whole || part != c.part {
 			t.Errorf("%s and %s: %v, %v", c.pattern, c.name, whole, part)

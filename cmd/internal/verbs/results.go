@@ -44,13 +44,15 @@ func (a *app) results() *cobra.Command {
 			"--csv and --jsonl print every byte. What is not UTF-8 is in base64: in JSON in the object base64\n" +
 			"instead, in CSV in its place, and the column base64 names it. The column partial names what is not\n" +
 			"whole: output or error that was cut (output_limit) or is kept no longer (keep_rounds), files that are\n" +
-			"kept no longer (file_retention), or a damaged record. A retry is a task of its own; retried_by has its id.\n\n" +
+			"kept no longer (file_retention), or a damaged record. A retry is a task of its own; retried_by has\n" +
+			"its id.\n\n" +
 			"--dir and --tar write a folder for each task, with the files output, error and task.json, a line of\n" +
 			"--jsonl, and below files what the task has returned (submit --return), as long as Redis keeps it; the\n" +
-			"other forms say how many files that are. --name is the pattern of the folders: " + nameFields + ", where index\n" +
-			"counts the tasks from 1, in the order of their ids, and anything but letters, digits and -_.,=+@ in\n" +
-			"what is put there is written as %20. If two tasks have the same name, or a folder exists, nothing is\n" +
-			"written. A folder has its name when it is whole.\n\n" +
+			"other forms say how many files that are. --name is the pattern of the folders:\n" +
+			nameFields + ", where index counts the\n" +
+			"tasks from 1, in the order of their ids, and anything but letters, digits and -_.,=+@ in what is put\n" +
+			"there is written as %20. If two tasks have the same name, or a folder exists, nothing is written. A\n" +
+			"folder has its name when it is whole.\n\n" +
 			"It ends with 1 if a task has not ended, is not there or is not whole, and says so on stderr. How\n" +
 			"tasks ended does not matter: see wait.\n\n" + selectorHelp + "\n\n" +
 			"With --archive tasks come in the order of the archive.",

@@ -313,7 +313,7 @@ func (s *session) showFiles(r *task.Round) {
 		case till.IsZero():
 			kept = "kept no longer (file_retention)"
 		default:
-			kept = "kept until " + when(till)
+			kept = "kept until " + when(till) + "; results --dir writes them"
 		}
 	}
 	s.printf("  files (%d, %d bytes packed; %s)\n", r.Files.Count, r.Files.Bytes, kept)

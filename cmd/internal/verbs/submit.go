@@ -43,7 +43,8 @@ func (a *app) submit() *cobra.Command {
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
 			"WORDS are a command and its arguments. The worker finds it in its PATH, or at an absolute path.\n" +
 			"--upload takes a directory or a file along, through Redis: the command runs in a copy of it, and\n" +
-			"may be a path that begins there, such as ./simulate.\n\n" +
+			"may be a path that begins there, such as ./simulate. --return brings files back: the round keeps\n" +
+			"them when its program has ended, and results --dir writes them.\n\n" +
 			"With --program WORDS are the arguments of its run.sh, and --source or --upload says where to get\n" +
 			"that. Nothing in WORDS is interpreted, except that each {} becomes the line or the number; without\n" +
 			"{}, that is the last word. Without WORDS, each line of --each-line is run by sh -c, or with\n" +
@@ -58,7 +59,7 @@ func (a *app) submit() *cobra.Command {
 			"  tdf-manager submit -e LANG=C -e TOKEN -- simulate\n" +
 			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
 			"  tdf-manager submit --each-line commands.txt\n" +
-			"  tdf-manager submit --upload . --array 1-100 -- ./simulate --seed {}\n" +
+			"  tdf-manager submit --upload . --return 'out/*.csv' --array 1-100 -- ./simulate --seed {}\n" +
 			"  ls /data/*.wav | tdf-manager submit --wait --each-line - -- flac {}\n" +
 			"  tdf-manager submit --program sum --source https://host/sum.tar.gz -- 1 2 3\n" +
 			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
