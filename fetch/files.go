@@ -22,10 +22,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// PackFiles writes those regular files of a directory that patterns name, as task.Spec.Return has them, in the format of
-// [Pack]. It returns how many there are, and the patterns that none was found for. Left out are links, TDF's own files, and
-// what the directory base, if any, has under the same name with the same content. No link is followed. Like [Pack] it
-// refuses what is too much before it reads it.
+// PackFiles packs the regular files of dir that match patterns (see task.Spec.Return), in the format of [Pack]. It returns
+// how many it packed, and which patterns matched none. It leaves out links, TDF's own files, and files that base, unless it is
+// empty, holds unchanged under the same name. Like [Pack] it refuses what is too much before it reads it.
 func PackFiles(ctx context.Context, w io.Writer, dir, base string, patterns []string) (count int, missing []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -38,8 +37,13 @@ func PackFiles(ctx context.Context, w io.Writer, dir, base string, patterns []st
 	}
 	err = pack(ctx, w, func(p *packer) error {
 		return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-			if err != nil {
+			switch {
+			case name != "." && errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
+				return nil
+			case err != nil:
 				return err
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
 			}
 			return c.visit(p, name, d)
 		})
@@ -53,6 +57,31 @@ func PackFiles(ctx context.Context, w io.Writer, dir, base string, patterns []st
 		}
 	}
 	return c.count, missing, err
+}
+
+// sparse reports whether an entry has holes: a few bytes of it would fill a disk.
+func sparse(hdr *tar.Header) bool {
+	for key := range hdr.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// takeName takes the name of a file, and those of the directories above it, where nothing is written.
+func (t *tree) takeName(name string) error {
+	if t.kinds[name] != 0 {
+		return refused(name, "is there twice, or as a directory too")
+	}
+	t.kinds[name] = kindFile
+	for dir := path.Dir(name); t.kinds[dir] != kindDir; dir = path.Dir(dir) {
+		if t.kinds[dir] != 0 {
+			return refused(name, "lies below a name that is not a directory")
+		}
+		t.kinds[dir] = kindDir
+	}
+	return nil
 }
 
 // PackNamed writes files under names, in the format of [Pack], in the order of the names.
@@ -135,9 +164,13 @@ func skipIf(leaveOut bool) error {
 	return nil
 }
 
-// add adds a file unless it is as it was in the base. Whatever is put in its place meanwhile, it waits for nothing.
+// add adds a file unless the base holds the same one. It never blocks, whatever has taken the file's place, and leaves out what has
+// gone: other rounds may work in a directory that they share.
 func (c *chooser) add(p *packer, name string) (bool, error) {
 	file, err := c.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -223,18 +256,21 @@ func UnpackFiles(ctx context.Context, r io.Reader, f func(name string, mode fs.F
 	opts.maxRatio = math.MaxInt // nothing that a round may write is a bomb: the other limits hold
 	t := newTree(nil, &budget{opts: &opts})
 	defer survive(&err)
-	seen := map[string]bool{}
+	left := opts.MaxBytes
 	err = entries(ctx, t.budget, r, task.FormatTarZst, func(hdr *tar.Header, content io.Reader) error {
 		name, err := t.cleanName(hdr.Name)
 		switch {
 		case err != nil:
 			return err
-		case hdr.Typeflag != tar.TypeReg || name != hdr.Name || hdr.FileInfo().Mode()&^fs.ModePerm != 0:
+		case hdr.Typeflag != tar.TypeReg || name != hdr.Name || hdr.FileInfo().Mode()&^fs.ModePerm != 0 || sparse(hdr):
 			return refused(hdr.Name, "is no file that a round returns")
-		case seen[name]:
-			return refused(name, "is there twice")
+		case hdr.Size > opts.MaxFileBytes || hdr.Size > left:
+			return &limitError{of: limitFileBytes, most: opts.MaxFileBytes, where: name}
 		}
-		seen[name] = true
+		left -= hdr.Size
+		if err := t.takeName(name); err != nil {
+			return err
+		}
 		if err := t.budget.addEntry(); err != nil {
 			return err
 		}

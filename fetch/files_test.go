@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -133,6 +134,8 @@ func TestUnpackFilesRefuses(t *testing.T) {
 		"a device":      {{Name: "a", Typeflag: tar.TypeChar}},
 		"ours":          {{Name: ".tdf-x"}},
 		"control codes": {{Name: "a\x1b"}},
+		"below a file":  {{Name: "a"}, {Name: "a/b"}},
+		"above a file":  {{Name: "a/b"}, {Name: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,8 +155,13 @@ func TestUnpackFilesRefuses(t *testing.T) {
 			}
 		})
 	}
+	err := UnpackFiles(t.Context(), bytes.NewReader(holes(t)), func(_ string, _ fs.FileMode, size int64, _ io.Reader) error {
+		t.Errorf("a file of %d bytes was given", size)
+		return nil
+	})
+	wantErr(t, err, errArchive, "is no file that a round returns")
 	whole := packed(t, filepath.Join(someFiles(t), "run.sh"))
-	err := UnpackFiles(t.Context(), bytes.NewReader(whole[:len(whole)/2]), func(_ string, _ fs.FileMode, _ int64, r io.Reader) error {
+	err = UnpackFiles(t.Context(), bytes.NewReader(whole[:len(whole)/2]), func(_ string, _ fs.FileMode, _ int64, r io.Reader) error {
 		_, err := io.ReadAll(r)
 		return err
 	})
@@ -163,4 +171,34 @@ func TestUnpackFilesRefuses(t *testing.T) {
 	if !errors.Is(err, wrong) || strings.Contains(err.Error(), "damaged") {
 		t.Errorf("error %v, want that of who writes the files", err)
 	}
+}
+
+// holes is an archive of a few bytes with a file that is nearly all hole, which our own writer does not make.
+func holes(t *testing.T) []byte {
+	t.Helper()
+	records := ""
+	for _, r := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=b", "GNU.sparse.realsize=9999999999"} {
+		records += fmt.Sprintf("%d %s\n", len(r)+4, r) // each has two digits
+	}
+	var plain, packed bytes.Buffer
+	w := tar.NewWriter(&plain)
+	for _, text := range []string{records, "1\n9999999998\n1\n" + strings.Repeat("\x00", 498)} {
+		noErr(t, w.WriteHeader(&tar.Header{Name: "a", Mode: 0o644, Size: int64(len(text))}))
+		_, err := w.Write([]byte(text))
+		noErr(t, err)
+	}
+	noErr(t, w.Close())
+	head := plain.Bytes()[:512]
+	head[156] = tar.TypeXHeader
+	copy(head[148:156], "        ")
+	sum := 0
+	for _, b := range head {
+		sum += int(b)
+	}
+	copy(head[148:156], fmt.Sprintf("%06o\x00 ", sum))
+	z, err := zstd.NewWriter(&packed)
+	noErr(t, err)
+	_, err = z.Write(plain.Bytes())
+	noErr(t, errors.Join(err, z.Close()))
+	return packed.Bytes()
 }

@@ -415,7 +415,7 @@ func (k *janitor) sweep(ctx context.Context) error {
 		k.log.Info("removed uploads that nothing refers to", "uploads", uploads)
 	}
 	if returned > 0 {
-		k.log.Info("removed returned files after file_retention", "rounds", returned)
+		k.log.Info("removed returned files after file_retention", "blobs", returned)
 	}
 	return err
 }

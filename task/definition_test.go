@@ -390,7 +390,7 @@ func TestReturnNames(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`["../x"]`, `["a/../../x"]`, `["/etc/passwd"]`, `[""]`, `["[a"]`, `["a\u0000"]`, `["a\nb"]`, `x`, `{"a":"b"}`, `["` + strings.Repeat("x", 1025) + `"]`,
+		`["../x"]`, `["a/../../x"]`, `["/etc/passwd"]`, `[""]`, `["[a"]`, `["a[/]b"]`, `["a\\/b"]`, `[".tdf-x"]`, `["a\u0000"]`, `["a\nb"]`, `x`, `{"a":"b"}`, `["` + strings.Repeat("x", 1025) + `"]`,
 		`["a"` + strings.Repeat(`,"a"`, 100) + `]`,
 	} {
 		_, err := task.Parse("return", text)

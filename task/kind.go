@@ -343,13 +343,25 @@ func checkPatterns(s string) (string, error) {
 	}
 	for i, p := range list {
 		name := path.Clean(p)
-		_, wrong := path.Match(p, "")
-		if p == "" || !fs.ValidPath(name) || wrong != nil || len(p) > maxPattern || !printable(p) {
+		if p == "" || !fs.ValidPath(name) || !matchable(name) || len(p) > maxPattern || !printable(p) {
 			return "", bad("", p, "a name below the directory of the round, such as out/*.csv, or . for all")
 		}
 		list[i] = name
 	}
 	return listText(list), nil
+}
+
+// matchable reports whether each element of a pattern can match something.
+func matchable(pattern string) bool {
+	if strings.HasPrefix(pattern, ".tdf-") { // TDF's own files
+		return false
+	}
+	for element := range strings.SplitSeq(pattern, "/") {
+		if _, err := path.Match(element, ""); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 const wantWord = "UTF-8 text without NUL characters"

@@ -68,8 +68,8 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	ProgramSHA256 string `json:"program_sha256,omitempty"`
 	// Files are those that the round has returned (see Spec.Return), if any.
 	Files Files `json:"files,omitzero"`
-	// Whole has all of the streams that are cut in Output and Error, in files called output and error, if they could be
-	// kept ([worker] output_max). It is read as Files are.
+	// Whole has the streams of which Output and Error are only excerpts, in full, as files named output and error, if they
+	// could be kept ([worker] output_max). It is read as Files are.
 	Whole Files `json:"whole,omitzero"`
 	// Resources is what the round got of its node, by name.
 	Resources map[string]Allotted `json:"resources,omitempty"`
@@ -91,8 +91,14 @@ type Files struct {
 func (f Files) Text() string { return fmt.Sprintf("%s %d %d", f.SHA256, f.Bytes, f.Count) }
 
 // parseFiles reads that form; what is none says nothing.
-func parseFiles(text string) (f Files) {
-	if n, err := fmt.Sscanf(text, "%64s %d %d", &f.SHA256, &f.Bytes, &f.Count); n < 3 || err != nil {
+func parseFiles(text string) Files {
+	words := strings.Split(text, " ")
+	if hash, err := hex.DecodeString(words[0]); len(words) != 3 || len(hash) != sha256.Size || err != nil {
+		return Files{}
+	}
+	f := Files{SHA256: words[0], Bytes: numberOf(words[1])}
+	f.Count, _ = strconv.Atoi(words[2])
+	if f.Bytes < 0 || f.Count < 1 {
 		return Files{}
 	}
 	return f

@@ -80,13 +80,13 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	MaxTimeouts, MaxLosses, MaxFaults Limit
 	// FailOn says what makes a round a failure: FailOnAny, FailOnStderr or FailOnExit.
 	FailOn string
-	// OnCut says what becomes of a round of whose stdout or stderr not all is kept (output_max): OnCutKeep or
+	// OnCut says what happens to a round whose stdout or stderr is not kept in full (output_max): OnCutKeep or
 	// OnCutFail.
 	OnCut string
 	// Return names files of the directory of the round that are kept when it ends (see Round.Files): slash-separated
 	// paths in it as path.Match has them, such as "out/*.csv". A directory stands for all that is in it, and ** as one
 	// element for any number of directories. Files that the program came with, and links, are left out. A round that
-	// succeeds and has no file of one of them fails.
+	// would otherwise succeed fails if a name matches no file.
 	Return []string
 	// ReturnOn says which rounds return files: ReturnOnSuccess or ReturnOnEnd.
 	ReturnOn string

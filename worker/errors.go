@@ -80,14 +80,13 @@ func (e *argumentError) Error() string { return e.text }
 // cutError is an output of which not all is there, although the task forbids that, or others need it.
 type cutError struct {
 	limit     int64
-	forbidden bool
+	forbidden string // why, if the task forbids it
 }
 
 // Error names the limit, and the remedy.
 func (e *cutError) Error() string {
-	if e.forbidden {
-		return fmt.Sprintf("the output is longer than output_max (%d bytes), or Redis has no room for it, and on_cut is fail: "+
-			"raise [worker] output_max or [server] blob_quota, or write less", e.limit)
+	if e.forbidden != "" {
+		return "not all of the output is kept, and on_cut is fail: " + e.forbidden + "; raise the limit, or write less"
 	}
 	return fmt.Sprintf("the output was cut at output_limit (%d bytes), so it is not a result for the tasks that need it: "+
 		"raise the limit, or write result= to $TDF_CONTROL (a handler: Job.SetResult)", e.limit)

@@ -329,7 +329,7 @@ func TestOnCut(t *testing.T) {
 	for _, id := range []int64{long, loud} {
 		got := s.await(t, id, sm.Executed)
 		checkFields(t, got, map[string]string{"0:class": "program"})
-		checkContains(t, "error", got.Fields["0:error"], "output_max (1024 bytes)", "on_cut is fail")
+		checkContains(t, "error", got.Fields["0:error"], "output_limit (1024 bytes)", "on_cut is fail")
 	}
 	checkFields(t, s.await(t, bad, sm.Executed), map[string]string{"0:error": "exit status 7"})
 	for _, id := range []int64{exact, kept} {

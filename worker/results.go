@@ -249,23 +249,39 @@ func (r *round) readResult(file *control.Reader) error {
 // tasks need it. One that is added while this is reported finds the output cut itself.
 func (r *round) refuseCut(ctx context.Context, end *ending) {
 	res := &end.result
+	forbidden := r.forbidsCut(res)
+	result := r.Plan > 0 && res.stdout.Truncated && res.brought == nil
+	if end.event != statemachine.Report || !forbidden && !result {
+		return
+	}
+	if text, _ := end.errorText(r.Spec.FailOn); text == "" && (forbidden || r.hasDependants(ctx)) {
+		end.fails(nil, &cutError{r.worker.opts.OutputLimit, r.whyCut(res, forbidden)})
+	}
+}
+
+// forbidsCut reports whether the task forbids that so much of an output is kept nowhere.
+func (r *round) forbidsCut(res *result) bool {
 	cut := 0
 	for _, stream := range []*capture.Captured{&res.stdout, &res.stderr} {
 		if stream.Truncated {
 			cut++
 		}
 	}
-	forbidden := r.Spec.OnCut == task.OnCutFail && cut > res.whole.Count
-	result := r.Plan > 0 && res.stdout.Truncated && res.brought == nil
-	if end.event != statemachine.Report || !forbidden && !result {
-		return
-	}
-	if text, _ := end.errorText(r.Spec.FailOn); text == "" && (forbidden || r.hasDependants(ctx)) {
-		limit := r.worker.opts.OutputLimit
-		if forbidden {
-			limit = max(limit, r.worker.opts.OutputMax)
-		}
-		end.fails(nil, &cutError{limit, forbidden})
+	return r.Spec.OnCut == task.OnCutFail && cut > res.whole.Count
+}
+
+// whyCut is why not all of an output is kept, where that is forbidden.
+func (r *round) whyCut(res *result, forbidden bool) string {
+	o := &r.worker.opts
+	switch {
+	case !forbidden:
+		return ""
+	case res.handled || o.OutputMax <= o.OutputLimit:
+		return fmt.Sprintf("it is longer than output_limit (%d bytes)", o.OutputLimit)
+	case max(res.stdout.Size, res.stderr.Size) > o.OutputMax:
+		return fmt.Sprintf("it is longer than output_max (%d bytes)", o.OutputMax)
+	default:
+		return "there was no room for it (see the log of the task)"
 	}
 }
 

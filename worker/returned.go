@@ -15,7 +15,7 @@ import (
 )
 
 // errNoDirectory is why a handler returns no files.
-var errNoDirectory error = &argumentError{"return names files of the directory of a round, and a handler has none: leave it out"}
+var errNoDirectory error = &argumentError{"a Go handler has no directory to return files from: leave return out"}
 
 // returnFiles keeps the files that the task asks for, before the end of the round is reported: a success is one only
 // with them. err is how the round ended, and what is returned is how it ends now.
@@ -24,32 +24,44 @@ func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, e
 		return err // somebody has stopped it, and it is not known whether the files are whole
 	}
 	text, _ := (&ending{result: *res}).errorText(r.Spec.FailOn)
-	success, always := err == nil && text == "", r.Spec.ReturnOn == task.ReturnOnEnd
-	if !success && !always {
+	success := err == nil && text == "" && !r.forbidsCut(res)
+	if !success && r.Spec.ReturnOn != task.ReturnOnEnd {
 		return err
 	}
-	p, newErr := disk.NewScratch(r.worker.privateDir())
-	if newErr != nil {
-		return errors.Join(err, notReturned(newErr))
+	failed := r.keepFiles(ctx, v.Dir, res, success)
+	switch {
+	case ctx.Err() != nil:
+		res.Cause, res.files = shim.Cancelled, task.Files{} // what stops the round stops it here too
+	case failed != nil && success:
+		return failed
+	case failed != nil: // it has failed by itself, and that counts
+		r.journal.add(failed.Error())
+	}
+	return err
+}
+
+// keepFiles packs the files and hands them to the site. A success needs one for each name.
+func (r *round) keepFiles(ctx context.Context, base string, res *result, success bool) error {
+	p, err := disk.NewScratch(r.worker.privateDir())
+	if err != nil {
+		return notReturned(err)
 	}
 	defer func() { _ = p.Close() }() // nothing of it stays
-	count, missing, failed := r.packFiles(ctx, p, v.Dir)
-	if failed == nil && success && len(missing) > 0 {
-		failed = fmt.Errorf("return: no file of the round matches %s; let the program write one, or leave the name out",
+	count, missing, err := r.packFiles(ctx, p, base)
+	if err == nil && success && len(missing) > 0 {
+		err = fmt.Errorf("return: no file of the round matches %s; let the program write one, or leave the name out",
 			strings.Join(missing, ", "))
-		if !always {
-			return failed
+		if r.Spec.ReturnOn != task.ReturnOnEnd {
+			return err
 		}
 	}
 	if count > 0 {
-		files, err := r.putFiles(ctx, p, count, true)
-		res.files, failed = files, errors.Join(failed, err)
+		files, failed := r.putFiles(ctx, p, count, true)
+		if res.files = files; failed != nil {
+			err = errors.Join(err, notReturned(failed))
+		}
 	}
-	if ctx.Err() != nil {
-		res.Cause, res.files = shim.Cancelled, task.Files{} // what stops the round stops it here too
-		return err
-	}
-	return errors.Join(err, failed)
+	return err
 }
 
 // packFiles packs the files as the user who has written them. It returns how many they are, and the names for which there was none.
@@ -73,17 +85,21 @@ func (r *round) packFiles(ctx context.Context, p *disk.Scratch, base string) (co
 // putFiles hands what was packed to the site.
 func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, asked bool) (task.Files, error) {
 	files := task.Files{SHA256: p.SHA256(), Bytes: p.Size(), Count: count}
-	err := r.worker.reporting.ask(ctx, func() error {
-		return r.worker.opts.Backend.PutFiles(ctx, files.SHA256, files.Bytes, p, asked)
-	})
+	put := func() error { return r.worker.opts.Backend.PutFiles(ctx, files.SHA256, files.Bytes, p, asked) }
+	var err error
+	if asked {
+		err = r.worker.reporting.ask(ctx, put)
+	} else { // nobody waits for it
+		err = put()
+	}
 	if err != nil {
-		return task.Files{}, notReturned(err)
+		return task.Files{}, err
 	}
 	return files, nil
 }
 
-// keepWhole keeps the streams that were cut, for those who want all of them: the record has an excerpt. That they cannot
-// be kept is no failure, unless the task says so (see refuseCut). It closes them.
+// keepWhole keeps all of a stream of which the record has only an excerpt, and closes it. Failing to is no failure of the round,
+// unless the task says so (see refuseCut).
 func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 	files := map[string]*os.File{}
 	for name, stream := range map[string]*capture.Stream{"output": s.out, "error": s.err} {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,6 +144,7 @@ func TestReturnOn(t *testing.T) {
 		{"echo x > x", "end", []string{"x", "y"}, "return: no file of the round matches y", 1},
 		{"exit 3", "end", []string{"x"}, "exit status 3", 0},
 		{"echo x > x; echo bad >&2", "success", []string{"x"}, "bad", 0},
+		{"echo x > x; exit 3", "end", []string{"x", "large"}, "exit status 3", 1},
 		{"echo x > x; kill -9 $$", "end", []string{"x"}, "killed by signal", 1},
 		{"head -c 10 /dev/zero > zero; chmod u+s zero", "", []string{"zero"}, "setuid", 0},
 		{"truncate -s 600M large", "", []string{"large"}, "a file is larger than 536870912 bytes", 0},
@@ -195,10 +197,10 @@ func TestReturnWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.open(t, s.script(t, "p", "echo x > x"), returning("", "x"))
-	tries := 0
+	var tries atomic.Int32
 	r := s.start(t, func(o *options) {
 		o.Backend = keepingBackend{s.Dial(t), func(context.Context) error {
-			if tries++; tries < 3 {
+			if tries.Add(1) < 3 {
 				return task.ErrUnreachable
 			}
 			return nil
@@ -206,8 +208,8 @@ func TestReturnWhileRedisIsAway(t *testing.T) {
 	})
 	got := s.await(t, id, sm.Executed)
 	checkFields(t, got, map[string]string{"0:error": ""})
-	if diff := cmp.Diff(map[string]string{"x": "x\n"}, returned(t, s, got)); diff != "" || tries != 3 {
-		t.Errorf("%d tries (-want +got):\n%s", tries, diff)
+	if diff := cmp.Diff(map[string]string{"x": "x\n"}, returned(t, s, got)); diff != "" || tries.Load() != 3 {
+		t.Errorf("%d tries (-want +got):\n%s", tries.Load(), diff)
 	}
 	r.log.await(t, "lost the connection to redis")
 }
@@ -221,7 +223,7 @@ func TestReturnIsStopped(t *testing.T) {
 		state sm.State
 		round int
 	}{
-		"timeout": {func(d *task.Definition) { storetest.Set(d, "timeout", "0.3") }, nil, sm.TimedOut, 0},
+		"timeout": {func(d *task.Definition) { storetest.Set(d, "timeout", "5") }, nil, sm.TimedOut, 0},
 		"cancel": {func(*task.Definition) {}, func(t *testing.T, s *site, _ *running, id int64) {
 			t.Helper()
 			s.askStop(t, id)
@@ -267,7 +269,7 @@ func TestReturnIsRefused(t *testing.T) {
 	s.start(t, func(o *options) {
 		o.Handlers = map[string]Handler{"h": func(context.Context, *Job) error { return nil }}
 	})
-	for id, want := range map[int64]string{bad: "field return", handled: "a handler has none"} {
+	for id, want := range map[int64]string{bad: "field return", handled: "a Go handler has no directory"} {
 		got := s.await(t, id, sm.Executed)
 		checkFields(t, got, map[string]string{"0:output": "", "0:class": "program"})
 		checkContains(t, "error", got.Fields["0:error"], want)

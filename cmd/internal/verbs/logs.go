@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -126,6 +127,9 @@ func (o *output) print(ctx context.Context, s *session, r *task.Round) (cut int6
 			_, err := io.Copy(out, content)
 			return err
 		})
+		if own := ownLines(r); err == nil && cut == 0 && o.stderr && own != "" {
+			s.note("%s", cli.SafeLines(own))
+		}
 		if err != nil || cut == 0 && names != nil {
 			return 0, err
 		}
@@ -139,6 +143,23 @@ func (o *output) print(ctx context.Context, s *session, r *task.Round) (cut int6
 	}
 	s.printf("%s", text)
 	return cut, nil
+}
+
+// ownLines are what TDF itself says in the error of a round of whose stderr that has an excerpt only.
+func ownLines(r *task.Round) string {
+	const begins = "\n[tdf: "
+	for at := 0; ; at++ { // a program may write such a line itself
+		next := strings.Index(r.Error[at:], begins)
+		if next < 0 {
+			return ""
+		}
+		at += next
+		number, tail, _ := strings.Cut(r.Error[at+len(begins):], " bytes left out]\n")
+		missing, err := strconv.ParseInt(number, 10, 64)
+		if limit := r.ErrorBytes - missing; err == nil && int64(at) == limit-limit/2 && int64(len(tail)) > limit/2 {
+			return strings.Trim(tail[limit/2:], "\n")
+		}
+	}
 }
 
 // cut is how long the stream that is asked for was before the worker cut it, 0 if it did not.
@@ -384,7 +405,7 @@ func (m *manyOutputs) take(ctx context.Context, t *task.Task) error {
 func (m *manyOutputs) end(ctx context.Context, w *wholeTasks) error {
 	if !m.s.json {
 		m.s.noteIDs(m.unseen, "wrote to stderr only, which --stderr shows")
-		m.s.noteIDs(m.cut, "cut ([worker] output_limit)")
+		m.s.noteIDs(m.cut, "cut ([worker] output_limit, output_max)")
 		m.s.noteIDs(m.dropped, "whose output is kept no longer (keep_rounds)")
 	}
 	m.s.noteIDs(m.without, map[bool]string{true: "not run yet", false: "without this round"}[m.round < 0])

@@ -87,7 +87,7 @@ func TestCutOutputIsSaid(t *testing.T) {
 		r.err != "tdf-manager: only a part of the 1000 bytes is kept ([worker] output_limit, output_max)\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := b.run("logs", "1,3"); r.err != "1 cut ([worker] output_limit): 1\n" {
+	if r := b.run("logs", "1,3"); r.err != "1 cut ([worker] output_limit, output_max): 1\n" {
 		t.Errorf("%+v", r)
 	}
 	if r := b.run("logs", "1", "--stderr"); r.err != "" {

@@ -43,12 +43,11 @@ func (a *app) results() *cobra.Command {
 			"the last round that has begun. Without a form it is a table for people, which shortens texts.\n\n" +
 			"--csv and --jsonl print every byte. What is not UTF-8 is in base64: in JSON in the object base64\n" +
 			"instead, in CSV in its place, and the column base64 names it. The column partial names what is not\n" +
-			"whole: output or error that was cut (output_limit) or is kept no longer (keep_rounds), files that are\n" +
-			"kept no longer (file_retention), or a damaged record. A retry is a task of its own; retried_by has\n" +
-			"its id.\n\n" +
+			"whole: output or error that was cut (output_limit) or is kept no longer (keep_rounds), or a damaged\n" +
+			"record. A retry is a task of its own; retried_by has its id.\n\n" +
 			"--dir and --tar write a folder for each task, with the files output, error and task.json, a line of\n" +
-			"--jsonl, and below files what the task has returned (submit --return), as long as Redis keeps it; the\n" +
-			"other forms say how many files that are. --name is the pattern of the folders:\n" +
+			"--jsonl, and below files what the task has returned (submit --return), as long as Redis keeps it\n" +
+			"(file_retention); the other forms say how many files that are. --name is the pattern of the folders:\n" +
 			nameFields + ", where index counts the\n" +
 			"tasks from 1, in the order of their ids, and anything but letters, digits and -_.,=+@ in what is put\n" +
 			"there is written as %20. If two tasks have the same name, or a folder exists, nothing is written. A\n" +

@@ -1,13 +1,17 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
@@ -15,8 +19,8 @@ import (
 // eachFile gets a file that a round has returned, and its content.
 type eachFile func(name string, mode fs.FileMode, size int64, content io.Reader) error
 
-// readFiles reads what a round has returned. The error matches [task.ErrNoBlob], and f was not called, if it is not there any more, or
-// not whole.
+// readFiles reads what a round has returned. The error matches [task.ErrNoBlob], and f was not called, if that is gone, or not what
+// the round returned.
 type readFiles func(files task.Files, f eachFile) error
 
 // returnedFiles reads from Redis. An archive has no files.
@@ -33,10 +37,22 @@ func (s *session) returnedFiles(ctx context.Context) readFiles {
 		if err = s.manager.Files(ctx, files, packed); err != nil {
 			return err
 		}
-		if _, err = packed.Seek(0, io.SeekStart); err != nil {
+		read := func(f eachFile) error {
+			_, err := packed.Seek(0, io.SeekStart)
+			if err == nil {
+				err = fetch.UnpackFiles(ctx, packed, f)
+			}
 			return err
 		}
-		return fetch.UnpackFiles(ctx, packed, f)
+		// All of it is tried first: what a hostile worker has put there must not end the others.
+		if err = read(func(_ string, _ fs.FileMode, _ int64, content io.Reader) error {
+			_, err := io.Copy(io.Discard, content)
+			return err
+		}); err != nil {
+			s.warn("sha256 %s: %s", files.SHA256, cli.Safe(err.Error()))
+			return task.ErrNoBlob
+		}
+		return read(f)
 	}
 }
 
@@ -59,29 +75,41 @@ func wholeStreams(read readFiles, whole task.Files, f eachFile) (names []string,
 	return names, err
 }
 
-// unpackStreams gives a sink the streams of a task that its record has an excerpt of. What a sink has whole is not missing.
-func (r *resultRow) unpackStreams(read readFiles, f eachFile) (names []string, err error) {
-	names, err = wholeStreams(read, r.whole, f)
-	for _, name := range names {
-		if i := slices.Index(r.missing, name); i >= 0 {
-			r.missing = slices.Delete(slices.Clone(r.missing), i, i+1)
+// write gives add the files of the folder of a task: what it has returned, its streams, whole where they are kept, and its record. It
+// notes in the record what of the returned files is gone.
+func (r *resultRow) write(read readFiles, add eachFile) error {
+	if r.Files.Count > 0 {
+		err := read(r.Files, func(name string, mode fs.FileMode, size int64, content io.Reader) error {
+			return add(path.Join(filesFolder, name), mode, size, content)
+		})
+		if errors.Is(err, task.ErrNoBlob) {
+			r.Partial, r.missing = append(r.Partial, filesFolder), append(slices.Clone(r.missing), filesFolder)
+		} else if err != nil {
+			return err
 		}
 	}
-	return names, err
+	whole, err := wholeStreams(read, r.whole, add)
+	if err != nil {
+		return err
+	}
+	r.missing = slices.DeleteFunc(slices.Clone(r.missing), func(name string) bool { return slices.Contains(whole, name) })
+	var object bytes.Buffer
+	if err := r.writeJSON(&object); err != nil {
+		return err
+	}
+	for _, file := range [][2]string{{outputStream, r.output}, {errorStream, r.stderr}, {taskFile, object.String()}} {
+		if slices.Contains(whole, file[0]) {
+			continue
+		}
+		if err := add(file[0], 0, int64(len(file[1])), strings.NewReader(file[1])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// unpack gives a sink the files of a task, and notes if they are not there any more.
-func (r *resultRow) unpack(read readFiles, f eachFile) error {
-	if r.Files.Count == 0 {
-		return nil
-	}
-	err := read(r.Files, f)
-	if errors.Is(err, task.ErrNoBlob) {
-		r.Partial, r.missing = append(r.Partial, filesFolder), append(r.missing, filesFolder)
-		return nil
-	}
-	return err
-}
+// taskFile has the row as JSON.
+const taskFile = "task.json"
 
 // filesFolder is the folder of the files that a task has returned, in that of the task.
 const filesFolder = "files"

@@ -3,7 +3,6 @@ package verbs
 import (
 	"archive/tar"
 	"bufio"
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
@@ -70,23 +69,6 @@ func (f *folderNames) of(r *resultRow) (string, error) {
 	return name, err
 }
 
-// resultFile is one in the folder of a task.
-type resultFile struct {
-	name string
-	text []byte
-}
-
-// taskFile has the row as JSON.
-const taskFile = "task.json"
-
-// files are those of the folder of a task, but for the streams that are there whole.
-func (r *resultRow) files(without []string) ([]resultFile, error) {
-	var object bytes.Buffer
-	err := r.writeJSON(&object)
-	all := []resultFile{{outputStream, []byte(r.output)}, {errorStream, []byte(r.stderr)}, {taskFile, object.Bytes()}}
-	return slices.DeleteFunc(all, func(f resultFile) bool { return slices.Contains(without, f.name) }), err
-}
-
 // The modes of what is written, which the umask bounds.
 const (
 	folderMode = 0o777
@@ -141,22 +123,10 @@ func (f *folderSink) take(r *resultRow) error {
 	if err = f.root.Mkdir(f.draft, folderMode); err != nil {
 		return err
 	}
-	if err = r.unpack(f.read, func(name string, mode fs.FileMode, size int64, content io.Reader) error {
-		return f.add(path.Join(filesFolder, name), mode, size, content)
-	}); err != nil {
-		return fmt.Errorf("files of task %d: %w", r.ID, err)
+	if err = r.write(f.read, f.add); err != nil {
+		return fmt.Errorf("task %d: %w", r.ID, err)
 	}
-	streams, err := r.unpackStreams(f.read, f.add)
-	if err != nil {
-		return fmt.Errorf("output of task %d: %w", r.ID, err)
-	}
-	files, err := r.files(streams)
-	for _, file := range files {
-		if err == nil {
-			err = f.root.WriteFile(path.Join(f.draft, file.name), file.text, fileMode)
-		}
-	}
-	if parent := path.Dir(name); err == nil && parent != "." {
+	if parent := path.Dir(name); parent != "." {
 		err = f.root.MkdirAll(parent, folderMode)
 	}
 	if err == nil {
@@ -212,36 +182,20 @@ func (t *tarSink) take(r *resultRow) error {
 	if err != nil {
 		return err
 	}
-	add := func(file string, mode fs.FileMode, size int64, content io.Reader) error {
-		err := t.w.WriteHeader(&tar.Header{Name: path.Join(name, file), Mode: int64(mode), Size: size, ModTime: r.ended})
-		if err == nil {
-			_, err = io.Copy(t.w, content)
-		}
-		if err != nil {
-			return fmt.Errorf("tar: %w", err)
-		}
-		return nil
-	}
 	if err = t.w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: r.ended}); err != nil {
 		return fmt.Errorf("tar: %w", err)
 	}
-	err = r.unpack(t.read, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
-		return add(path.Join(filesFolder, file), mode, size, content)
+	err = r.write(t.read, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
+		err := t.w.WriteHeader(&tar.Header{Name: path.Join(name, file), Mode: 0o644 | int64(mode&0o111), Size: size, ModTime: r.ended})
+		if err == nil {
+			_, err = io.Copy(t.w, content)
+		}
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("files of task %d: %w", r.ID, err)
+		return fmt.Errorf("tar: task %d: %w", r.ID, err)
 	}
-	streams, err := r.unpackStreams(t.read, add)
-	if err != nil {
-		return fmt.Errorf("output of task %d: %w", r.ID, err)
-	}
-	files, err := r.files(streams)
-	for _, file := range files {
-		if err == nil {
-			err = add(file.name, 0o644, int64(len(file.text)), bytes.NewReader(file.text))
-		}
-	}
-	return err
+	return nil
 }
 
 // close ends the archive. One that is not whole has no end.

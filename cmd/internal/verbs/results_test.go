@@ -354,8 +354,13 @@ func TestResultsFiles(t *testing.T) {
 	size := b.store.Redis.StrLen(t.Context(), b.ns+":file:"+broken+":0").Val()
 	b.store.Redis.Set(t.Context(), b.ns+":file:"+broken+":0", strings.Repeat("x", int(size)), 0)
 	dir := filepath.Join(t.TempDir(), "out")
+	hostile := task.Files{SHA256: "67a1790dca55b8803ad024ee28f616a284df5dd7b8ba5f68b4b252a5e925af79", Bytes: 3, Count: 1}
+	if err := b.store.PutFiles(t.Context(), hostile.SHA256, 3, strings.NewReader("foo"), true); err != nil {
+		t.Fatal(err)
+	}
+	b.srv.Do(t, "HSET", b.ns+":task:4", "0:files", hostile.Text())
 	r := b.run("results", "--dir", dir, "1-4")
-	if r.code != 1 || !strings.Contains(r.err, "2 not whole (output_limit, keep_rounds, file_retention, or damaged): 2-3") {
+	if r.code != 1 || !strings.Contains(r.err, "3 not whole (output_limit, keep_rounds, file_retention, or damaged): 2-4") {
 		t.Errorf("ended with %d: %s", r.code, r.err)
 	}
 	archive := filepath.Join(t.TempDir(), "out.tar")
@@ -374,7 +379,7 @@ func TestResultsFiles(t *testing.T) {
 		}
 	}
 	rows := b.rows("1-4")
-	if got := []string{rows[0]["files"], rows[1]["files"], rows[3]["files"]}; !slices.Equal(got, []string{"2", "1", ""}) {
+	if got := []string{rows[0]["files"], rows[1]["files"], rows[3]["files"]}; !slices.Equal(got, []string{"2", "1", "1"}) {
 		t.Errorf("the column files is %q", got)
 	}
 	if one := objects(t, b.must("results", "--jsonl", "1"))[0]["files"].(map[string]any); one["count"] != 2.0 {
@@ -420,9 +425,10 @@ func TestWholeStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.srv.Do(t, "HSET", b.ns+":task:1", "0:whole", f.Text(), "0:output", "all...it", "0:output_bytes", "3000", "0:output_sha256", "a",
-		"0:error", "no...", "0:error_bytes", "200", "0:error_sha256", "b")
+		"0:error", "no\n[tdf: 196 bytes left out]\no\nexit status 3", "0:error_bytes", "200", "0:error_sha256", "b")
+	own := map[string]string{"--stderr": "exit status 3\n"} // what TDF says itself is not in the stream
 	for flag, want := range map[string]string{"--round=0": texts["output"], "--stderr": texts["error"]} {
-		if r := b.run("logs", "1", flag); r.out != want || r.err != "" || r.code != 0 {
+		if r := b.run("logs", "1", flag); r.out != want || r.err != own[flag] || r.code != 0 {
 			t.Errorf("logs %s: %d bytes, %+.200v", flag, len(r.out), r)
 		}
 	}
@@ -442,7 +448,7 @@ func TestWholeStreams(t *testing.T) {
 	if r := b.run("results", "--csv", "1"); r.code != 1 || !strings.Contains(r.out, "all...it") {
 		t.Errorf("%+v", r)
 	}
-	wantText(t, b.must("show", "1"), "output (3000 bytes, of which a part is here; logs may have all, sha256 a)")
+	wantText(t, b.must("show", "1"), "output (3000 bytes, an excerpt; logs prints all of it while it is kept, sha256 a)")
 	b.store.Redis.ZAdd(t.Context(), b.ns+":files", redis.Z{Member: f.SHA256, Score: 1})
 	if _, n, err := b.store.Sweep(t.Context()); n != 1 || err != nil {
 		t.Fatal(n, err)

@@ -378,11 +378,11 @@ func showStreams(out *cli.Output, r *task.Round) {
 			continue
 		}
 		size := fmt.Sprintf("%d bytes", s.size)
-		if s.cut {
+		switch {
+		case s.cut && r.Whole.Count > 0:
+			size += ", an excerpt; logs prints all of it while it is kept"
+		case s.cut:
 			size += ", of which a part is kept"
-			if r.Whole.Count > 0 {
-				size = strings.TrimSuffix(size, "kept") + "here; logs may have all"
-			}
 		}
 		if s.hash != "" {
 			size += ", sha256 " + cli.Safe(s.hash)

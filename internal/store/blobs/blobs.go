@@ -13,6 +13,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -74,7 +75,7 @@ func (s *Blobs) PutBlob(ctx context.Context, hash string, size int64, content io
 }
 
 // PutFiles keeps what a round returns, as PutBlob does, for as long as servers have published ([server] file_retention). What
-// nobody has asked for may take half of the quota only, so that it keeps nobody from what they need.
+// nobody asked for is refused once half the quota is taken, so that it does not crowd out what somebody did ask for.
 func (s *Blobs) PutFiles(ctx context.Context, hash string, size int64, content io.ReaderAt, asked bool) error {
 	return s.put(ctx, blob{family: conn.Returned, hash: hash, unasked: !asked}, size, content)
 }
@@ -106,18 +107,17 @@ func (s *Blobs) put(ctx context.Context, b blob, size int64, content io.ReaderAt
 		}
 	}
 	for {
-		there, err := s.keep(ctx, b, size, Lease, "")
+		there, err := s.keep(ctx, b, size, b.stays(), "")
 		if err == nil && !there {
-			err = s.write(ctx, b, size, content)
-		}
-		if err == nil && (!there || b.family == conn.Returned) {
-			there, err = s.keep(ctx, b, size, b.stays(), complete)
+			if err = s.write(ctx, b, size, content); err == nil {
+				there, err = s.keep(ctx, b, size, b.stays(), complete)
+			}
 		}
 		switch {
 		case err != nil:
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.AnswerLimit())
 			defer cancel()
-			_, failed := s.remove(ctx, b, "")
+			_, failed := s.remove(ctx, b, size, "")
 			return errors.Join(err, failed)
 		case there:
 			return nil
@@ -144,9 +144,9 @@ func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, i
 		share, quota = 0.5, "half the quota of all blobs"
 	}
 	r, err := s.RunList(ctx, "blob", b.subject(),
-		b.hash, size, int64(Part), lease, int64(defaultLimit), int64(defaultQuota), b.after, share, is)
+		b.hash, size, int64(Part), lease, int64(Lease/time.Second), int64(defaultLimit), int64(defaultQuota), b.after, share, is)
 	if err != nil {
-		return false, err
+		return false, s.noMemory(b, size, err)
 	}
 	room := RoomError{Size: size, Most: r.Number(1), Taken: r.Number(2), family: b.family}
 	switch r.Number(0) {
@@ -158,6 +158,14 @@ func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, i
 		return false, &room
 	}
 	return r.Number(0) == 1, nil
+}
+
+// noMemory makes it an error of room that Redis has no more memory; others wait for that to pass.
+func (s *Blobs) noMemory(b blob, size int64, err error) error {
+	if err == nil || !strings.Contains(err.Error(), "OOM command not allowed") {
+		return err
+	}
+	return &RoomError{Size: size, family: b.family, setting: "maxmemory", what: "the memory of Redis"}
 }
 
 // write sends all parts, as long as there is memory to spare.
@@ -172,7 +180,7 @@ func (s *Blobs) write(ctx context.Context, b blob, size int64, content io.Reader
 			return fmt.Errorf("read what is put: %w", err)
 		}
 		if err := s.Redis.Set(ctx, s.Keys.BlobPart(b.family, b.hash, i), part, 0).Err(); err != nil {
-			return s.Failed("put blob", err)
+			return s.noMemory(b, size, s.Failed("put blob", err))
 		}
 		if err := s.roomFor(ctx, b, 0); err != nil {
 			return err
@@ -223,15 +231,19 @@ func (e *RoomError) Error() string {
 	if e.Taken > 0 {
 		taken = fmt.Sprintf(", of which %d are taken", e.Taken)
 	}
-	return fmt.Sprintf("%v of %d bytes: %s is %d bytes%s; %s", task.ErrNoRoom, e.Size, e.what, e.Most, taken, remedy)
+	most := "full"
+	if e.Most > 0 {
+		most = strconv.FormatInt(e.Most, 10) + " bytes"
+	}
+	return fmt.Sprintf("%v of %d bytes: %s is %s%s; %s", task.ErrNoRoom, e.Size, e.what, most, taken, remedy)
 }
 
 // Unwrap returns the kind.
 func (e *RoomError) Unwrap() error { return task.ErrNoRoom }
 
 // remove removes a blob if it is kept until then, or, for "", if it is not complete.
-func (s *Blobs) remove(ctx context.Context, b blob, till string) (bool, error) {
-	v, err := s.Run(ctx, "unblob", b.subject(), b.hash, int64(Part), till)
+func (s *Blobs) remove(ctx context.Context, b blob, size int64, till string) (bool, error) {
+	v, err := s.Run(ctx, "unblob", b.subject(), b.hash, size, int64(Part), till)
 	return v == int64(1), err
 }
 

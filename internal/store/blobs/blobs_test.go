@@ -397,3 +397,77 @@ func TestReturnedFiles(t *testing.T) {
 		t.Errorf("left are %q", keys)
 	}
 }
+
+// Files that are put again are kept for no longer than servers have published, though that is less than an upload is kept.
+func TestShortRetention(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	if err := sp.Store.PublishBlobs(t.Context(), 10, 1000, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := sp.Store.PutFiles(t.Context(), hash(1), 1, strings.NewReader("f"), true); err != nil {
+			t.Fatal(err)
+		}
+		if till, err := sp.Store.FilesUntil(t.Context(), hash(1)); err != nil || time.Until(till) > 2*time.Hour {
+			t.Errorf("kept until %v, error %v", till, err)
+		}
+	}
+}
+
+// Two put the same, and both break off, one while the other is at it: nothing of it stays.
+func TestTwoBreakOff(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	broken := errors.New("broken")
+	err := sp.Store.PutBlob(t.Context(), hash(1), 3*blobs.Part, breaking{blobs.Part, func() error {
+		return errors.Join(broken, sp.Store.PutBlob(t.Context(), hash(1), 3*blobs.Part, breaking{2 * blobs.Part, func() error { return broken }}))
+	}})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	isGone(t, sp, hash(1))
+	late := breaking{2 * blobs.Part, func() error { return broken }}
+	err = sp.Store.PutBlob(t.Context(), hash(1), 3*blobs.Part, second{late, func() {
+		_ = sp.Store.PutBlob(t.Context(), hash(1), 3*blobs.Part, breaking{0, func() error { return broken }})
+	}})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	isGone(t, sp, hash(1))
+}
+
+// second is content while whose second part is read something happens.
+type second struct {
+	breaking
+
+	then func()
+}
+
+// ReadAt implements io.ReaderAt.
+func (s second) ReadAt(p []byte, off int64) (int, error) {
+	if off == blobs.Part {
+		s.then()
+	}
+	return s.breaking.ReadAt(p, off)
+}
+
+// Damaged blobs are told of, and keep no others from leaving.
+func TestSweepPastDamagedFamilies(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	for n := range 250 {
+		if err := sp.Store.PutFiles(t.Context(), hash(n), 1, strings.NewReader("f"), true); err != nil {
+			t.Fatal(err)
+		}
+		sp.Raw.ZAdd(t.Context(), sp.Key("files"), redis.Z{Member: hash(n), Score: 1})
+	}
+	put(t, sp, hash(7), []byte("b"))
+	overdue(t, sp)
+	sp.Raw.Set(t.Context(), sp.Key("blob:"+hash(7)), "x", 0)
+	sp.Raw.Set(t.Context(), sp.Key("file:"+hash(7)), "x", 0)
+	sp.Raw.HSet(t.Context(), sp.Key("file:"+hash(8)), "size", "many")
+	if _, n, err := sp.Store.Sweep(t.Context()); n != 249 || err == nil {
+		t.Errorf("%d are removed, error %v, want 249 and that one is damaged", n, err)
+	}
+}

@@ -32,17 +32,19 @@ type dueBlob struct {
 }
 
 // Sweep removes uploads that nothing refers to, and what rounds have returned whose time is over. It returns how many
-// uploads are gone, and of how many rounds the files.
+// blobs of each are gone. A damaged one does not keep the others.
 func (s *Blobs) Sweep(ctx context.Context) (uploads, returned int, err error) {
 	uploads, err = s.sweepUploads(ctx)
-	for more := err == nil; more; {
-		var due []*dueBlob
+	for !errors.Is(err, task.ErrUnreachable) && ctx.Err() == nil {
 		n := 0
-		if due, err = s.due(ctx, conn.Returned); err == nil {
-			n, err = s.removeAll(ctx, due)
+		due, failed := s.due(ctx, conn.Returned)
+		if failed == nil {
+			n, failed = s.removeAll(ctx, due)
 		}
 		returned += n
-		more = err == nil && n > 0
+		if n == 0 {
+			return uploads, returned, errors.Join(err, failed)
+		}
 	}
 	return uploads, returned, err
 }
@@ -71,7 +73,7 @@ func (s *Blobs) sweepUploads(ctx context.Context) (removed int, err error) {
 // removeAll removes those that nobody has put again meanwhile.
 func (s *Blobs) removeAll(ctx context.Context, due []*dueBlob) (removed int, err error) {
 	for _, b := range due {
-		gone, failed := s.remove(ctx, b.blob, b.till)
+		gone, failed := s.remove(ctx, b.blob, 0, b.till)
 		if errors.Is(failed, task.ErrUnreachable) || ctx.Err() != nil {
 			return removed, failed
 		}
