@@ -71,9 +71,10 @@ func (v Version) used(dir *os.File) error {
 
 // stored is a version in the program directory.
 type stored struct {
-	program, hash string
-	bytes         int64
-	used          time.Time
+	extent
+
+	program, hash, dir string
+	used               time.Time
 }
 
 // trim removes the versions that were used longest ago, until the others have room. The new one stays, as do those that
@@ -86,6 +87,7 @@ func (f *Fetcher) trim(program, hash string) {
 	var all int64
 	versions := f.versions()
 	for i := range versions {
+		versions[i].extent = f.extent(versions[i].dir)
 		all += versions[i].bytes
 	}
 	slices.SortFunc(versions, func(a, b stored) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.hash, b.hash)) })
@@ -113,36 +115,61 @@ func (f *Fetcher) versions() (found []stored) {
 			dir := filepath.Join(f.opts.Dir, program, version.Name())
 			info, err := os.Lstat(filepath.Join(dir, manifestFile))
 			if isHash(version.Name()) && version.IsDir() && err == nil {
-				found = append(found, stored{program, version.Name(), f.size(dir), info.ModTime()})
+				found = append(found, stored{program: program, hash: version.Name(), dir: dir, used: info.ModTime()})
 			}
 		}
 	}
 	return found
 }
 
-// size is the room that a version takes, which never changes.
-func (f *Fetcher) size(dir string) (bytes int64) {
+// extent is the room that a directory takes, and how many files it has.
+type extent struct {
+	bytes int64
+	files int
+}
+
+// extent is that of a version, which never changes. Rounds do not wait while it is counted.
+func (f *Fetcher) extent(dir string) extent {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if known, ok := f.sizes[dir]; ok {
+	known, ok := f.extents[dir]
+	f.mu.Unlock()
+	if ok {
 		return known
 	}
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
+	counted := measure(dir, func(string) bool { return false })
+	if _, err := os.Lstat(filepath.Join(dir, manifestFile)); err == nil { // else it was removed meanwhile
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.extents[dir] = counted
+	}
+	return counted
+}
+
+// measure counts what is in a directory, without those in it that are not to be counted.
+func measure(dir string, without func(dir string) bool) (e extent) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return nil //nolint:nilerr // it is being removed
+		case entry.IsDir() && without(path):
+			return fs.SkipDir
+		case !entry.IsDir():
+			e.files++
 		}
 		if info, err := entry.Info(); err == nil {
 			if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-				bytes += sys.Blocks * 512 // whatever the blocks of the file system are
+				e.bytes += sys.Blocks * 512 // whatever the blocks of the file system are
 			}
 		}
 		return nil
 	})
-	f.sizes[dir] = bytes
-	return bytes
+	return e
 }
 
-// remove takes a version away unless somebody holds it. The lock of the program locked is held.
+var errHeld = errors.New("a slot runs it, or has run it last")
+
+// remove takes a version away. The error is errHeld if somebody holds it, and disk.ErrLocked if its program is being fetched or
+// removed. The lock of the program locked is held.
 func (f *Fetcher) remove(v *stored, locked string) error {
 	if v.program != locked {
 		lock, err := f.tryFlock(v.program)
@@ -158,7 +185,9 @@ func (f *Fetcher) remove(v *stored, locked string) error {
 		return err
 	}
 	defer func() { _ = disk.Unlock(dir) }()
-	if err := disk.Lock(dir); err != nil {
+	if err := disk.Lock(dir); errors.Is(err, disk.ErrLocked) {
+		return errHeld
+	} else if err != nil {
 		return err
 	}
 	if err := f.root.MkdirAll(aside, 0o700); err != nil {
@@ -181,5 +210,5 @@ func (f *Fetcher) forgotten(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.complete, dir)
-	delete(f.sizes, dir)
+	delete(f.extents, dir)
 }

@@ -48,7 +48,7 @@ func TestTrim(t *testing.T) {
 	fetching, err := f.tryFlock("c")
 	noErr(t, err)
 
-	f.opts.CacheBytes = 5 * f.size(young.Dir)
+	f.opts.CacheBytes = 5 * f.extent(young.Dir).bytes
 	newest := cached(t, f, "a", "7", 0)
 	wantThere(t, "used longest ago", oldest, false)
 	wantThere(t, "next after that", old, false)
@@ -68,8 +68,8 @@ func TestTrim(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(o.Dir, stageDir)); err != nil || len(left) != 0 {
 		t.Errorf("staging holds %v, %v", left, err)
 	}
-	if len(f.complete) != 0 || len(f.sizes) != 1 {
-		t.Errorf("remembered are %v and %v", f.complete, f.sizes)
+	if len(f.complete) != 0 || len(f.extents) != 1 {
+		t.Errorf("remembered are %v and %v", f.complete, f.extents)
 	}
 }
 

@@ -52,7 +52,7 @@ type Fetcher struct {
 
 	mu       sync.Mutex
 	complete map[string]os.FileInfo   // versions that were looked into, by directory
-	sizes    map[string]int64         // of versions, by directory
+	extents  map[string]extent        // of versions, by directory
 	seen     map[string]sighting      // by program and source
 	fetching map[string]chan struct{} // by program: closed at the end
 }
@@ -88,7 +88,7 @@ func New(o Options) (*Fetcher, error) {
 	}
 	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
 		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64),
-		complete: map[string]os.FileInfo{}, sizes: map[string]int64{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
+		complete: map[string]os.FileInfo{}, extents: map[string]extent{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err

@@ -2,7 +2,9 @@ package manager
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/task"
@@ -121,4 +123,49 @@ func (m *Manager) CommandWorker(ctx context.Context, name string, order task.Wor
 	}
 	m.log.Info("ordered worker", "worker", name, "order", string(order), "was", string(was.State))
 	return was, nil
+}
+
+// Errand asks workers that are alive and run programs, those that suit or all if that is nil, about the versions of
+// programs that they keep, and has them removed if e says so. It waits for answers at most for the time patience; a
+// worker that has not answered by then is Silent, and does not begin the errand later. Stocks
+// come in the order of the names. The error is a *statemachine.FieldError for an errand that no worker would do.
+func (m *Manager) Errand(ctx context.Context, e task.Errand, patience time.Duration, suits func(*task.Worker) bool) ([]task.Stock, error) {
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("errand: %w", err)
+	}
+	workers, err := m.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stocks, names := []task.Stock{}, []string{}
+	for i := range workers {
+		if w := &workers[i]; w.State.Alive() && !w.HandlersOnly && (suits == nil || suits(w)) {
+			stocks = append(stocks, task.Stock{Worker: w.Name, Node: w.Node, Silent: true, Versions: []task.StoredVersion{}})
+			names = append(names, w.Name)
+		}
+	}
+	answers, err := m.store.Ask(ctx, string(text), names, patience)
+	if err != nil {
+		return nil, err
+	}
+	for i := range stocks {
+		s := &stocks[i]
+		answer, ok := answers[s.Worker]
+		if s.Silent = !ok; s.Silent {
+			continue
+		}
+		who, node := s.Worker, s.Node
+		if err := json.Unmarshal([]byte(answer), s); err != nil {
+			s.Error = "its answer cannot be read: " + err.Error()
+		}
+		s.Worker, s.Node, s.Silent = who, node, false
+	}
+	if e.Remove {
+		m.log.Info("had versions of programs removed", "versions", e.Versions, "workers", len(answers))
+	}
+	return stocks, nil
 }

@@ -96,6 +96,7 @@ type nodes interface {
 	RemoveNode(ctx context.Context, name string) error
 	Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error)
 	CommandWorker(ctx context.Context, name string, order task.WorkerCommand) (task.Worker, error)
+	Ask(ctx context.Context, errand string, workers []string, patience time.Duration) (answers map[string]string, err error)
 }
 
 type planning interface {

@@ -45,10 +45,13 @@ type Sessions interface {
 	Renew(ctx context.Context, session Session, h Heartbeat) (Renewal, error)
 	// Leave ends a session in which nothing runs any more.
 	Leave(ctx context.Context, session Session) error
-	// Listen calls renew when a heartbeat is wanted at once, and rules when the rules
-	// have changed, until ctx is done. The calls are hints: some may be missing, some
-	// needless.
-	Listen(ctx context.Context, worker string, renew, rules func())
+	// Listen calls renew when a heartbeat is wanted at once, rules when the rules
+	// have changed, and errand when something else is asked of the worker, until ctx is done. The
+	// calls are hints: some may be missing, some needless.
+	Listen(ctx context.Context, worker string, renew, rules func(), errand func(request string))
+	// Errand calls do with what a request asks of the worker, and answers what that
+	// returns. It does nothing if nobody waits for the answer any more.
+	Errand(ctx context.Context, worker, request string, do func(errand string) string) error
 }
 
 // Claims is how a worker gets tasks.

@@ -81,7 +81,7 @@ func (q *oneQueue) Renew(_ context.Context, s worker.Session, _ worker.Heartbeat
 
 func (q *oneQueue) Leave(_ context.Context, s worker.Session) error { return q.holds(s.Incarnation) }
 
-func (q *oneQueue) Listen(ctx context.Context, _ string, renew, _ func()) {
+func (q *oneQueue) Listen(ctx context.Context, _ string, renew, _ func(), _ func(string)) {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -90,6 +90,8 @@ func (q *oneQueue) Listen(ctx context.Context, _ string, renew, _ func()) {
 		}
 	}
 }
+
+func (q *oneQueue) Errand(context.Context, string, string, func(string) string) error { return nil }
 
 func (q *oneQueue) Rules(context.Context, string) (worker.Rules, error) {
 	return worker.Rules{Version: 1, Known: 1, Buckets: []task.Bucket{{}}}, nil

@@ -18,7 +18,9 @@ import (
 // beat renews the lease three times in its length, and at once when something
 // was ordered or has changed, until ctx ends.
 func (w *Worker) beat(ctx context.Context) {
-	w.background.Go(func() { w.opts.Backend.Listen(ctx, w.opts.Name, w.signalChange, w.rulesChanged) })
+	w.background.Go(func() {
+		w.opts.Backend.Listen(ctx, w.opts.Name, w.signalChange, w.rulesChanged, func(request string) { w.errand(ctx, request) })
+	})
 	for ctx.Err() == nil {
 		next := w.renew(ctx)
 		select {

@@ -56,7 +56,7 @@ func newCounted(t testing.TB, s *site) *counted {
 	return c
 }
 
-func (c *counted) Listen(ctx context.Context, _ string, _, _ func()) { <-ctx.Done() }
+func (c *counted) Listen(ctx context.Context, _ string, _, _ func(), _ func(string)) { <-ctx.Done() }
 
 // idler is a worker on a Redis of its own that has run a task, which made the bucket known, and waits for long.
 func (s *site) idler(t *testing.T, st *store.Store, p Handler, change ...func(*options)) (w *running, blocks <-chan string) {

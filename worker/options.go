@@ -189,6 +189,8 @@ type options struct {
 
 	// container runs programs; nil for handlers alone.
 	container *shim.Container
+	// errands does what is asked about the programs; nil where others keep them.
+	errands func(context.Context, *task.Errand) ([]task.StoredVersion, error)
 	// environ is the environment of this process as NAME=value.
 	environ []string
 	// aheadTime bounds the work that is claimed ahead, and how long such a task waits for a slot before it is handed back.

@@ -242,6 +242,15 @@ func (p *pool) byQueue() map[string]int {
 	return n
 }
 
+// whileIdle calls a function for each slot that is idle, which begins nothing meanwhile.
+func (p *pool) whileIdle(do func(*slot)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.free {
+		do(s)
+	}
+}
+
 // change is closed at the next change. Ask for it before looking at the pool.
 func (p *pool) change() <-chan struct{} {
 	p.mu.Lock()

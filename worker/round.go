@@ -154,10 +154,10 @@ func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 	}
 	for {
 		v, err := o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
-		if err != nil || v == r.slot.held.keeps {
+		if err != nil {
 			return v, err
 		}
-		if err = r.slot.held.keep(v); !errors.Is(err, fetch.ErrRemoved) {
+		if err = r.slot.held.keep(v, r.Task.ID); !errors.Is(err, fetch.ErrRemoved) {
 			return v, err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
+	"time"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
@@ -22,9 +24,16 @@ type held struct {
 	looked bool          // it was found clean, and the slot has not rested since
 	mounts *remove.Table // what was mounted when that was last known to be clean
 	of     fetch.Version
-	keeps  fetch.Version // what it ran last, which is not removed meanwhile
-	free   func()        // gives that up
-	small  *workdir.Tree // what of holds, if that is small
+	keeps  atomic.Pointer[kept] // what it ran last, which is not removed meanwhile; nil for nothing
+	free   func()               // gives that up
+	small  *workdir.Tree        // what of holds, if that is small
+}
+
+// kept is a version that a slot keeps, with the task that it ran last, and since when in Unix seconds.
+type kept struct {
+	fetch.Version
+
+	task, used atomic.Int64
 }
 
 // place is where a round runs.
@@ -169,17 +178,32 @@ func (h *held) know(v fetch.Version, asOwner func(func() error) error) error {
 	})
 }
 
-// keep keeps a version from being removed, and no other one.
-func (h *held) keep(v fetch.Version) error {
-	free, err := v.Hold()
-	if err != nil {
-		return err
+// keep keeps a version from being removed, for a task, and no other one.
+func (h *held) keep(v fetch.Version, task int64) error {
+	k := h.keeps.Load()
+	if k == nil || k.Version != v {
+		free, err := v.Hold()
+		if err != nil {
+			return err
+		}
+		if h.free != nil {
+			h.free()
+		}
+		k, h.free = &kept{Version: v}, free
+		h.keeps.Store(k)
 	}
+	k.task.Store(task)
+	k.used.Store(time.Now().Unix())
+	return nil
+}
+
+// letGo keeps no version any more.
+func (h *held) letGo() {
 	if h.free != nil {
 		h.free()
 	}
-	h.keeps, h.free = v, free
-	return nil
+	h.free = nil
+	h.keeps.Store(nil)
 }
 
 // drop keeps the directory no longer. One that was changed while no round had it is left

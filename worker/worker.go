@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/gather"
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -48,6 +49,7 @@ type Worker struct {
 	sharing                                         sync.Mutex // held while a shared directory is made
 	mounts                                          remove.Mounts
 	shortage                                        shortage
+	errands                                         errands
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 
@@ -89,6 +91,9 @@ func assemble(opts options) (*Worker, error) {
 		return nil, &OptionError{"DiskReserve", opts.DiskReserve, err.Error()}
 	}
 	opts.Handlers = opts.wrapped()
+	if f, ok := opts.Programs.(*fetch.Fetcher); ok {
+		opts.errands = f.Do
+	}
 	log := cmp.Or(opts.Logger, slog.Default()).With("worker", opts.Name)
 	turns, flush := gather.Log(log)
 	w := &Worker{
@@ -207,9 +212,7 @@ func (w *Worker) live() error {
 		if err := s.held.drop(); err != nil {
 			w.log.Warn("could not remove the private directory of a slot", "error", err, "slot", s.index)
 		}
-		if s.held.free != nil {
-			s.held.free()
-		}
+		s.held.letGo()
 	}
 	w.removePrivateDir()
 	w.leave()

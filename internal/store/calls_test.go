@@ -165,6 +165,13 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.CommandWorker(ctx, "w", task.CommandDrain)
 		return err
 	},
+	"Ask": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Ask(ctx, "{}", []string{"w"}, time.Millisecond)
+		return err
+	},
+	"Errand": func(ctx context.Context, st *store.Store) error {
+		return st.Errand(ctx, "w", "r", func(string) string { return "" })
+	},
 	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, wakeUp(st)) },
 	"Tell progress": func(ctx context.Context, st *store.Store) error {
 		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, tasks.News{Progress: &tasks.Progress{}})

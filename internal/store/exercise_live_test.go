@@ -78,7 +78,7 @@ func listen(t *testing.T, st *store.Store, worker string) (renew, rules <-chan s
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		st.Listen(ctx, worker, hint(heard[0]), hint(heard[1]))
+		st.Listen(ctx, worker, hint(heard[0]), hint(heard[1]), func(request string) { t.Errorf("an errand %q", request) })
 	}()
 	t.Cleanup(func() {
 		cancel()

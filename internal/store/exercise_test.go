@@ -56,6 +56,7 @@ func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 		"held tasks":       exerciseHeld,
 		"known buckets":    exerciseKnownBuckets,
 		"registry":         exerciseRegistry,
+		"errands":          exerciseErrands,
 		"lost":             exerciseLost,
 		"lease":            exerciseLease,
 		"held elsewhere":   exerciseHeldElsewhere,

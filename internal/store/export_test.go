@@ -47,7 +47,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"set_aside": k.DeadLetters(), "managers": k.Managers(), "handling": k.Handling(), "worker": k.Worker(), "worker_id": k.WorkerIDs(),
 		"worker_id:<name>": k.WorkerID("name"), "changed": k.Changed(),
 		"lease": k.Lease(), "worker:<name>": k.WorkerDoc("name"), "held:<name>": k.Held("name"), "call:<name>": k.Call("name"),
-		"halt:<name>": k.Halt("name"), "follow": k.Follow(), "live:<id>": k.Live(7),
+		"halt:<name>": k.Halt("name"), "errand:<request>": k.Errand("r"), "answer:<request>:<worker>": k.Answer("r", "w"), "follow": k.Follow(), "live:<id>": k.Live(7),
 		"queues": k.Queues(), "queue:<queue>": k.Queue("q"), "nodes": k.Nodes(), "node:<node>": k.Node("n"),
 		"busy:queue:<queue>": k.BusyQueue("q"), "busy:node:<node>": k.BusyNode("n"),
 		"busy:both:<n>:<node>:<queue>": k.BusyBoth("q", "n"), "used:<node>": k.Used("n"), "stop:<name>": k.Stop("name"),

@@ -85,7 +85,7 @@ var commandLosses = map[string]struct {
 			return done(func() error { return st.PublishLease(t.Context(), 7*second) })
 		}},
 	}},
-	"Set": {"SET", map[string]loss{"part of a blob": {call: putCall}}},
+	"Set": {"SET", map[string]loss{"part of a blob": {call: putCall}, "ask": {call: askCall}, "answer": {prepare: errandOpen, call: answerCall}}},
 	"Publish": {"PUBLISH", map[string]loss{"call the workers": {prepare: begun, call: func(t *testing.T, st *store.Store) step {
 		return done(func() error { return st.PublishLease(t.Context(), 7*second) })
 	}}}},
@@ -101,7 +101,7 @@ var commandLosses = map[string]struct {
 	"Unlink": {"UNLINK", map[string]loss{"flush": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
 		return func() (any, error) { return st.Flush(t.Context()) }
 	}}}},
-	"Del": {"DEL", map[string]loss{"publish no events": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
+	"Del": {"DEL", map[string]loss{"ask": {call: askCall}, "publish no events": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
 		return done(func() error { return st.PublishEvents(t.Context(), 0) })
 	}}}},
 	// BLPOP. The token is gone with the reply; waiters look after a second all the same.

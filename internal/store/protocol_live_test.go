@@ -19,8 +19,9 @@ func liveUnderLease(t *testing.T, sp *storetest.Space) {
 		t.Fatal(err)
 	}
 	sessionClaimed(t, sp)
+	errandOpen(t, sp)
 	for _, call := range []func(*testing.T, *store.Store) step{
-		orderCall(task.CommandDrain), renewCall, progressCall, followCall, chunksCall, interruptCall,
+		orderCall(task.CommandDrain), renewCall, progressCall, followCall, chunksCall, interruptCall, answerCall,
 	} {
 		call(t, sp.Store).must(t)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/access"
 )
 
-// as makes the bench work with the login of a role. The scripts it needs are loaded.
-func (b *bench) as(role access.Role) {
+// user makes the login of a role, with the password secret.
+func (b *bench) user(role access.Role) access.User {
 	b.t.Helper()
 	u := access.User{Role: role, Namespace: b.ns, PasswordHash: access.Hash("secret")}
 	rules, err := u.Rules()
@@ -19,6 +19,13 @@ func (b *bench) as(role access.Role) {
 		b.t.Fatal(err)
 	}
 	b.srv.Do(b.t, append([]string{"ACL", "SETUSER", u.Login()}, rules...)...)
+	return u
+}
+
+// as makes the bench work with the login of a role. The scripts it needs are loaded.
+func (b *bench) as(role access.Role) {
+	b.t.Helper()
+	u := b.user(role)
 	b.file = filepath.Join(b.t.TempDir(), string(role)+".cfg")
 	text := fmt.Sprintf("[redis]\nhost=%s\nusername=%s\npassword=secret\n[tdf]\nnamespace=%s\n", b.srv.Socket(), u.Login(), b.ns)
 	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {

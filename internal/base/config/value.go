@@ -212,7 +212,7 @@ func oneRetention(words []string) (r Retention, wrong string) {
 		return r, ""
 	}
 	for _, word := range words {
-		age, isAge := retentionAge(word)
+		age, isAge := Age(word)
 		most, err := strconv.ParseInt(word, 10, 64)
 		switch {
 		case isAge && r.Age == 0:
@@ -229,8 +229,11 @@ func oneRetention(words []string) (r Retention, wrong string) {
 	return r, ""
 }
 
-// retentionAge reads a number with a unit: s, m, h, d or w.
-func retentionAge(word string) (time.Duration, bool) {
+// Age reads how long ago something may be, at least a second: a number with a unit, s, m, h, d or w.
+func Age(word string) (time.Duration, bool) {
+	if word == "" {
+		return 0, false
+	}
 	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 	n, err := strconv.ParseFloat(word[:len(word)-1], 64)
 	unit, known := units[word[len(word)-1]]

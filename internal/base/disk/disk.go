@@ -164,11 +164,11 @@ type FullError struct {
 // Error names path, free space, reserve and the setting.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("the disk of '%s' has %s free, less than the reserve of %s: "+
-		"make room, or lower [worker] disk_reserve", e.Path, sizeText(e.Free), sizeText(e.Reserve))
+		"make room, or lower [worker] disk_reserve", e.Path, SizeText(e.Free), SizeText(e.Reserve))
 }
 
-// sizeText writes a size for people, with one decimal above 1 KiB.
-func sizeText(n uint64) string {
+// SizeText writes a size for people, with one decimal above 1 KiB.
+func SizeText(n uint64) string {
 	const step = 1024
 	if n < step {
 		return fmt.Sprintf("%d bytes", n)

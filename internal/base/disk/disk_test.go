@@ -101,7 +101,7 @@ func TestFullErrorNamesEverything(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}
 	for n, want := range map[uint64]string{0: "0 bytes", 1024: "1.0 KiB", 3 << 30: "3.0 GiB", 2 << 40: "2.0 TiB", Unknown: "16777216.0 TiB"} {
-		if got := sizeText(n); got != want {
+		if got := SizeText(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -140,6 +140,14 @@ var deeds = []deed{
 		[]way{{"SET :file:0a:0 x"}, {"DEL :file:0a"}, {"DEL :file:0a:0"}}, nil,
 	},
 	{
+		"have workers remove versions of programs, which they fetch again", yes, old, yes, no,
+		[]way{{"SET :errand:r {}", "PUBLISH :call:victim r"}}, nil,
+	},
+	{
+		"say in the place of a worker which versions of programs it keeps", yes, yes, yes, no,
+		[]way{{"SET :answer:r:victim {}"}}, nil,
+	},
+	{
 		"give ids out a second time", yes, no, yes, no,
 		[]way{{"SET :task_id 0"}, {"DEL :task_id"}, {"INCRBY :task_id -1"}}, nil,
 	},

@@ -146,17 +146,17 @@ var (
 	workerKeys = slices.Concat(history, line, counts, health, goals, registry,
 		[]string{
 			"open", "running", "executed", "succeeded", "timed_out", "terminated", "orphaned", "archived", "archived:*",
-			"claim:*", "live:*", "follow", "files", "file:*",
+			"claim:*", "live:*", "follow", "files", "file:*", "answer:*",
 		})
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
-		"managers", "handling", "follow", "worker:*", "halt:*",
+		"managers", "handling", "follow", "worker:*", "halt:*", "errand:*", "answer:*",
 		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*", "blobs", "blob:*",
 	})
 )
 
 // seenByWorkers are the keys that a worker reads beside its own.
-var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids", "blob:*"}
+var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids", "blob:*", "errand:*"}
 
 // whole are all keys of the namespace.
 var whole = []string{"*"}

@@ -96,8 +96,16 @@ func (k Keys) WorkerDoc(name string) string { return k.prefix + "worker:" + name
 // Held is a set of the ids that run under the sessions of one worker.
 func (k Keys) Held(name string) string { return k.prefix + "held:" + name }
 
-// Call is the channel on which a worker is told to renew its lease at once.
+// Call is the channel on which a worker is told to renew its lease at once, or of an errand.
 func (k Keys) Call(name string) string { return k.prefix + "call:" + name }
+
+// Errand holds what is asked of workers by one request; it expires.
+func (k Keys) Errand(request string) string { return k.prefix + "errand:" + request }
+
+// Answer holds what one worker answers to that; it expires.
+func (k Keys) Answer(request, worker string) string {
+	return k.prefix + "answer:" + request + ":" + worker
+}
 
 // Halt is a list with at most one token: ends the wait of that worker.
 func (k Keys) Halt(name string) string { return k.prefix + "halt:" + name }

@@ -227,17 +227,27 @@ func (s *Tasks) Watch(ctx context.Context) (changes <-chan struct{}, stop func()
 
 // Listen announces what the worker of that name should not hear of only at its
 // next heartbeat or claim, until ctx is done: it calls renew when something was
-// ordered, and rules when queues or nodes were changed. The calls are hints, like
-// those of [Tasks.Watch], and must not block.
-func (s *Tasks) Listen(ctx context.Context, name string, renew, rules func()) {
+// ordered, rules when queues or nodes were changed, and errand with the request of
+// an errand, perhaps several times. The calls are hints, like those of [Tasks.Watch], and must not block.
+func (s *Tasks) Listen(ctx context.Context, name string, renew, rules func(), errand func(request string)) {
+	called := func(message string) {
+		if message == "" || message == ordered {
+			renew()
+		} else {
+			errand(message)
+		}
+	}
 	// Many workers are idle most of the time, and their heartbeats tell what a
 	// broken subscription would: it need not be looked at every few seconds.
-	s.subscribe(ctx, time.Minute, map[string]func(){s.Keys.Call(name): renew, s.Keys.Rules(): rules})
+	s.subscribe(ctx, time.Minute, map[string]func(string){s.Keys.Call(name): called, s.Keys.Rules(): func(string) { rules() }})
 }
+
+// ordered is the message that calls a worker to renew its lease. Every other one is the request of an errand.
+const ordered = "1"
 
 func (s *Tasks) hints(ctx context.Context, channel string) (<-chan struct{}, func()) {
 	out := make(chan struct{}, 1)
-	hint := func() {
+	hint := func(string) {
 		select {
 		case out <- struct{}{}:
 		default: // the last one was not taken
@@ -247,7 +257,7 @@ func (s *Tasks) hints(ctx context.Context, channel string) (<-chan struct{}, fun
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.subscribe(ctx, 3*time.Second, map[string]func(){channel: hint})
+		s.subscribe(ctx, 3*time.Second, map[string]func(string){channel: hint})
 	}()
 	return out, func() {
 		cancel()
@@ -255,9 +265,9 @@ func (s *Tasks) hints(ctx context.Context, channel string) (<-chan struct{}, fun
 	}
 }
 
-// subscribe calls a function for each message of its channel until ctx is done. A
+// subscribe calls a function with each message of its channel until ctx is done, and with none when a connection is made. A
 // connection that is silent is asked for an answer, and given up if there is none.
-func (s *Tasks) subscribe(ctx context.Context, silence time.Duration, outs map[string]func()) {
+func (s *Tasks) subscribe(ctx context.Context, silence time.Duration, outs map[string]func(message string)) {
 	l := &listener{store: s, silence: silence, outs: outs}
 	defer context.AfterFunc(ctx, l.close)()
 	l.run(ctx)
@@ -270,7 +280,7 @@ type listener struct {
 	store *Tasks
 	// silence is how long the connection may be silent before it is asked.
 	silence time.Duration
-	outs    map[string]func() // by channel
+	outs    map[string]func(message string) // by channel
 
 	mu     sync.Mutex
 	sub    *redis.PubSub
@@ -332,17 +342,17 @@ func (l *listener) hear(ctx context.Context, sub *redis.PubSub, pauses *timing.B
 
 // pass gives a hint to whom it is for.
 func (l *listener) pass(message any) {
-	var channel string
+	var channel, text string
 	switch m := message.(type) {
 	case *redis.Message:
-		channel = m.Channel
+		channel, text = m.Channel, m.Payload
 	case *redis.Subscription: // nobody has heard what was said before
 		channel = m.Channel
 	default: // the answer to a ping
 		return
 	}
 	if out := l.outs[channel]; out != nil {
-		out()
+		out(text)
 	}
 }
 
