@@ -36,7 +36,8 @@ func (a *app) ls() *cobra.Command {
 		Long: "ls lists tasks. The state of an archived task is shown as its outcome. A task that was retried is\n" +
 			"marked; " + retriedHelp + " The column QUEUE appears if a task is in\n" +
 			"another queue than the default; --output wide adds where tasks run and their demands. In JSON, status is\n" +
-			"a number for the state (docs/QUEUES.md), and rounds has the present round only, with its place and progress.\n\n" + selectorHelp + "\n\n" +
+			"a number for the state (docs/QUEUES.md), and rounds has the present round only, with its place\n" +
+			"and progress.\n\n" + selectorHelp + "\n\n" +
 			"With --archive it lists tasks of an archive, the last archived first, or with --limit 0 in the order\n" +
 			"of writing; --state then selects by outcome, and last has no meaning.",
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",
