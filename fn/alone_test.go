@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/fn"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // A call in no plan is a task with the class of its function, and its value is waited
@@ -110,7 +112,7 @@ func TestDoFails(t *testing.T) {
 	defer cancel()
 	_, err := flaky.Do(ctx, m, 7)
 	var none *plan.ResultError
-	if !errors.As(err, &none) || none.Task != 1 || none.End != statemachine.Failed || none.Message != "not yet" || !strings.Contains(err.Error(), "not yet") {
+	if !errors.As(err, &none) || none.Task != 1 || none.End != statemachine.Failed || none.Message != "not yet" || !errors.Is(err, plan.ErrNoResult) {
 		t.Errorf("%v, want the failure of task 1", err)
 	}
 	checkRounds(t, m, 1, 1, "not yet")
@@ -118,6 +120,109 @@ func TestDoFails(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	checkRounds(t, m, 2, 2)
+}
+
+// coded is an error with an exit code.
+type coded int
+
+func (c coded) Error() string { return fmt.Sprint("code ", int(c)) }
+func (c coded) ExitCode() int { return int(c) }
+
+// The error of a call that did not succeed says how it ended, by which rule, and what its last round said.
+func TestGetSaysTheCause(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(context.Context, int) (int, error){
+		"plain":  func(context.Context, int) (int, error) { return 0, errors.New("no such account") },
+		"exits":  func(context.Context, int) (int, error) { return 0, coded(7) },
+		"panics": func(context.Context, int) (int, error) { panic("oh") },
+		"final":  func(context.Context, int) (int, error) { return 0, worker.Permanent(errors.New("gone for good")) },
+		"long": func(context.Context, int) (int, error) {
+			return 0, errors.New("Traceback:\n" + strings.Repeat("  a line\n", 100) + "KeyError: 'x'\n")
+		},
+		"warns": func(ctx context.Context, _ int) (int, error) {
+			fmt.Fprintln(fn.Job(ctx).Stderr(), "careful")
+			return 1, nil
+		},
+		"slow": func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() },
+	}
+	functions := make([]fn.Function, 0, len(ends))
+	calls := map[string]fn.Func[int, int]{}
+	for name, do := range ends {
+		calls[name] = fn.New(name, do, fn.WithSpec(func(s *task.Spec) {
+			s.Timeout = 200 * time.Millisecond
+			if name == "final" {
+				s.Retry.Limit = task.AtMost(5)
+			}
+		}))
+		functions = append(functions, calls[name])
+	}
+	m := newSite(t, t.TempDir(), functions...)
+	calls["nobody"] = fn.New[int, int]("nobody", nil)
+	calls["late"] = fn.New[int, int]("late", nil, fn.WithSpec(func(s *task.Spec) { s.EndIn = time.Millisecond }))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for name, want := range map[string][]string{
+		"plain":  {"failed: it failed 1 time, max_fails = 0", "round 0 of worker w", "class program", ": no such account"},
+		"exits":  {"failed: ", "exit code 7", ": code 7"},
+		"panics": {"failed: ", "the handler of 'panics' panicked: oh"},
+		"final":  {"failed: its handler said that another try would not mend it", ": gone for good"},
+		"long":   {"failed: ", ": Traceback: ... KeyError: 'x'"},
+		"warns":  {"failed: ", ": careful"},
+		"slow":   {"timed_out: its round took longer than its timeout of 200ms 1 time, max_timeouts = 0", "TERMINATED"},
+		"nobody": {"cancelled: called off by m: not needed"},
+		"late":   {"expired: no worker took it in time: its end_before was "},
+	} {
+		future, err := calls[name].Submit(ctx, m, 1)
+		must(t, err)
+		if name == "nobody" {
+			_, err = m.Cancel(ctx, []int64{future.ID()}, manager.ChangeOptions{Reason: "not needed"})
+			must(t, err)
+		}
+		_, err = future.Get(ctx)
+		var none *plan.ResultError
+		if !errors.Is(err, plan.ErrNoResult) || !errors.As(err, &none) || len(none.Reasons) == 0 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, text := range append(want, fmt.Sprintf("task %d has ended ", future.ID())) {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q does not say %q", name, err, text)
+			}
+		}
+		if strings.Contains(err.Error(), "archive") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400 {
+			t.Errorf("%s: %q says more than that", name, err)
+		}
+	}
+}
+
+// A worker of programs leaves the task of a function alone, and why says for whom it waits.
+func TestProgramsLeaveFunctionsAlone(t *testing.T) {
+	t.Parallel()
+	m := newSite(t, t.TempDir())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	calls := make([]int64, 8)
+	for i := range calls {
+		future, err := inc.Submit(ctx, m, i)
+		must(t, err)
+		calls[i] = future.ID()
+	}
+	beside, err := m.Submit(ctx, task.Spec{Program: "echo", Source: task.CommandPrefix + "echo", Argv: []string{"hello"}})
+	must(t, err)
+	_, err = m.Wait(ctx, []int64{beside.ID}, nil)
+	must(t, err)
+	tasks, err := m.Tasks(ctx, calls)
+	must(t, err)
+	for _, of := range tasks {
+		if of.State != statemachine.Open || of.Round != 0 || of.Releases != 0 || of.Rev != 0 || of.Last() != nil {
+			t.Errorf("task %d was touched: %+v", of.ID, of)
+		}
+	}
+	reasons, err := m.Why(ctx, calls[0])
+	must(t, err)
+	if r := reasons[0]; string(r.Kind) != string(task.KindClass) || !r.Blocks || !strings.Contains(r.Text, "needs class inc, the worker serves none") ||
+		r.Change.Attribute != "classes" || r.Change.Value != "inc" {
+		t.Errorf("%+v", reasons)
+	}
 }
 
 // What cannot be submitted is not.

@@ -38,7 +38,8 @@
 //
 // A call is a task like any other: it can be mixed with programs ([Output], and a
 // Future as a [plan.Dep]), listed, held and retried, and it is run at least once, on
-// any worker that serves it.
+// any worker that serves it. Its class is the name of the function, so that workers without
+// it, which may run programs, leave the call alone; until one serves it, it waits.
 //
 // Values travel as JSON, by the rules of encoding/json: exported fields only, and a text
 // that is not UTF-8 has to be a []byte. A result is stored once, with its task,

@@ -147,6 +147,9 @@ func TestPermanent(t *testing.T) {
 		if _, err := f.Get(t.Context()); !errors.As(err, &none) || none.End != end {
 			t.Errorf("task %d: %v, want that it has ended %s", f.ID(), err, end)
 		}
+		if f == needs && !strings.Contains(none.Error(), fmt.Sprintf("task %d, which it needs, did not succeed; ", failed.ID())) {
+			t.Errorf("task %d: %v, want because of which task", f.ID(), none)
+		}
 	}
 }
 

@@ -350,8 +350,10 @@ func (f *Future[R]) ID() int64 {
 
 // Get waits until the task has ended, and returns the value. If the task was retried,
 // the value is that of the retry. A task that has not succeeded is a
-// *plan.ResultError with its id, outcome and message; a value that is no R a
-// *[ValueError]. The error matches plan.ErrNotSent for a call whose plan was not sent, and
+// *plan.ResultError, which matches plan.ErrNoResult: it says how the task ended (failed,
+// timed out, cancelled, ...), by which rule, and of its last round the worker, the exit code
+// and the error, be it that of the function, a panic or text on stderr. A value that is no R
+// is a *[ValueError]. The error matches plan.ErrNotSent for a call whose plan was not sent, and
 // is otherwise that of [manager.Manager.Wait].
 func (f *Future[R]) Get(ctx context.Context) (R, error) {
 	for waited := int64(0); ; {

@@ -20,11 +20,12 @@ type Overview struct {
 	// Programs are the programs of tasks that the workers hold, of some hundreds
 	// at most.
 	Programs map[int64]string
-	// Failures are tasks that did not succeed, the newest first.
+	// Failures are tasks that did not succeed and were not retried, the newest first.
 	Failures []Failure
 }
 
-// Ended counts the tasks that came to each outcome since their queues exist.
+// Ended counts the tasks that came to each outcome since their queues exist, without
+// those that were retried.
 func (o *Overview) Ended() map[statemachine.State]int64 {
 	ended := map[statemachine.State]int64{}
 	for i := range o.Queues {
@@ -114,13 +115,15 @@ func (m *Manager) failures(ctx context.Context, most int) ([]Failure, error) {
 		if err != nil {
 			return nil, err
 		}
-		some, err := m.summaries(ctx, state, ids)
+		some, err := m.summaries(ctx, state, ids, retriedByField)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
-	all = slices.DeleteFunc(all, func(t *task.Task) bool { return !t.End().IsOutcome() || t.End() == statemachine.Succeeded })
+	all = slices.DeleteFunc(all, func(t *task.Task) bool {
+		return !t.End().IsOutcome() || t.End() == statemachine.Succeeded || t.RetriedBy != 0
+	})
 	ended, rounds := map[*task.Task]time.Time{}, map[*task.Task]task.Round{}
 	err := m.eachRound(ctx, all, presentRound, stamps, func(t *task.Task, r task.Round) { ended[t] = r.Stamps[string(t.End())] })
 	if err != nil {

@@ -92,6 +92,49 @@ func TestRetry(t *testing.T) {
 	worktest.Drain(t, s, worktest.Echo)
 }
 
+// A queue counts what was retried by itself, each once, and never more than it has counted as ended.
+func TestRetriedAreCounted(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	check := func(ended, retried int64) {
+		t.Helper()
+		q, err := m.Queue(t.Context(), task.DefaultQueue)
+		if err != nil || q.Ended[sm.Failed] != ended || q.Retried != retried {
+			t.Errorf("failed %v, retried %d, %v; want %d and %d", q.Ended, q.Retried, err, ended, retried)
+		}
+	}
+	retry := func(ids ...int64) {
+		t.Helper()
+		if _, err := m.Retry(t.Context(), ids, RetryOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustOpen(t, m, 3, spec())
+	worktest.Drain(t, s, worktest.Fail)
+	check(3, 0)
+	retry(1, 2, 1)
+	retry(1)
+	check(1, 2)
+	if _, err := m.Retry(t.Context(), []int64{3}, RetryOptions{Again: true}); err != nil { // not linked, so it stands for nothing
+		t.Fatal(err)
+	}
+	check(1, 2)
+	worktest.Drain(t, s, worktest.Fail)
+	check(4, 2)
+	if o, err := m.Overview(t.Context(), 10); err != nil || len(o.Failures) != 4 || o.Ended()[sm.Failed] != 4 {
+		t.Errorf("%+v, %v, want 4 failures", o.Failures, err)
+	}
+	srv.Do(t, "DEL", ns+":tally:default") // as after another client, or a queue that was made again
+	retry(3)
+	check(0, 0)
+	srv.Do(t, "SET", ns+":tally:default", "spoilt")
+	retry(4)
+	if mustTask(t, m, 4).RetriedBy == 0 {
+		t.Error("a count that is spoilt keeps a task from being retried")
+	}
+}
+
 // drainAll lets tasks of every bucket fail until the one of that id has ended.
 func drainAll(t *testing.T, m *Manager, id int64) {
 	t.Helper()

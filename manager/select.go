@@ -34,6 +34,9 @@ type Selection struct {
 	// IDs are given, or with Archived.
 	States   []statemachine.State
 	Archived bool
+	// NotRetried leaves out tasks that were retried, for which their retries stand, where
+	// States have outcomes and not Archived.
+	NotRetried bool
 	// Queue and Program are exact names; empty means any. Plan is the id of a plan, 0
 	// for any.
 	Queue, Program string
@@ -158,6 +161,9 @@ func (s *Selection) fields() []string {
 	}
 	if len(s.Labels) > 0 {
 		fields = append(fields, "labels")
+	}
+	if s.NotRetried {
+		fields = append(fields, retriedByField)
 	}
 	return fields
 }
@@ -325,7 +331,7 @@ func (s *selector) enough(state statemachine.State) bool {
 }
 
 func (s *selector) wanted(state statemachine.State) int {
-	if s.sel.Limit == 0 || s.sel.narrowWithin() || state == statemachine.Archived && s.sel.someArchived() {
+	if s.sel.Limit == 0 || s.sel.narrowWithin() || s.sel.dropsRetried() || state == statemachine.Archived && s.sel.someArchived() {
 		return s.size
 	}
 	return min(s.size, s.sel.Limit-s.found[state])
@@ -360,11 +366,16 @@ func (s *selector) means(t *task.Task) bool {
 	return slices.Contains(s.states, t.State) && (t.State != statemachine.Archived || s.sel.FitsArchived(t.Outcome)) && s.sel.Fits(t)
 }
 
-// Fits reports whether a task has the queue, program, plan and labels that are meant.
+// Fits reports whether a task has the queue, program, plan and labels that are meant, and is none that NotRetried leaves out.
 func (s *Selection) Fits(t *task.Task) bool {
-	return (s.Queue == "" || s.Queue == t.Queue) && (s.Program == "" || s.Program == t.Program) &&
+	return (t.RetriedBy == 0 || !s.dropsRetried()) && (s.Queue == "" || s.Queue == t.Queue) && (s.Program == "" || s.Program == t.Program) &&
 		(s.Plan == 0 || s.Plan == t.Plan) &&
 		!slices.ContainsFunc(s.Labels, func(label string) bool { return !slices.Contains(t.Labels, label) })
+}
+
+// dropsRetried reports whether NotRetried leaves out anything.
+func (s *Selection) dropsRetried() bool {
+	return s.NotRetried && s.someArchived()
 }
 
 // narrowSpec reports whether Fits has a condition.

@@ -112,7 +112,7 @@ func (s *submission) pin(ctx context.Context, d *task.Definition) error {
 	if !known {
 		var err error
 		if pinned, err = s.m.opt.Pin(ctx, source); err != nil {
-			return &statemachine.FieldError{Field: field, Value: clean.Source(source), Want: "one that can be pinned: " + err.Error()}
+			return &statemachine.FieldError{Field: field, Value: clean.Source(source), Want: "one that can be used: " + err.Error()}
 		}
 		if s.pins == nil {
 			s.pins = map[string]string{}

@@ -35,7 +35,11 @@ func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 	if t.Err != nil {
 		return nil, t.Err
 	}
-	s, err := m.readSituation(ctx)
+	situation := m.readSituation
+	if t.State.Terminal() { // nothing around it matters any more
+		situation = m.readMoment
+	}
+	s, err := situation(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +106,14 @@ func (m *Manager) readSituation(ctx context.Context) (s why.Situation, err error
 		s.Workers[i] = why.Seen(s.Workers[i], s.Now, lease)
 	}
 	return s, nil
+}
+
+// readMoment reads what time it is.
+func (m *Manager) readMoment(ctx context.Context) (s why.Situation, err error) {
+	if s.Clock, err = m.store.LastStep(ctx); err == nil {
+		s.Now, err = m.store.Now(ctx)
+	}
+	return s, err
 }
 
 // situatePlan reads what the plan of a task has to do with where the task is.

@@ -64,6 +64,24 @@ func TestWhyWaiting(t *testing.T) {
 	}
 }
 
+// A task that has failed on a node is left to others for a while: the node is in the way, and nobody else's is.
+func TestWhyElsewhere(t *testing.T) {
+	t.Parallel()
+	m, srv := newManager(t, redistest.Namespace(t)), redistest.Shared(t)
+	enlist(t, m)
+	id := mustOpen(t, m, 1, spec())[0]
+	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000000.000000 n1")
+	saysWhy(t, m, id, "elsewhere", "it has failed on node n1, which leaves it to other nodes until 2096-10-02", remedy("time", "", "now", "4000000000.000000"))
+	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "1000000000.000000 n1")
+	saysWhy(t, m, id, "claimable", "the next claim of worker w on n1", Remedy{})
+	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000000.000000 n1")
+	_, err := redisOf(m).Register(t.Context(), task.Registration{Name: "w2", Node: "n2", Identity: "i2", Slots: 1, MaxThreads: task.Unlimited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, id, "claimable", "the next claim of worker w2 on n2", Remedy{})
+}
+
 func TestWhyStarted(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))

@@ -3,7 +3,9 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -53,19 +55,27 @@ type ResultError struct {
 	Cut bool
 	// Message is the error of its last round, empty if there is none.
 	Message string
+	// Reasons say by which rule it ended, and how its last round did, as
+	// [manager.Manager.Why] does.
+	Reasons manager.Explanation
 }
 
-// Error implements error.
+// Error says how the task ended and why: the rule, its last round, and the beginning and the end of that one's error.
 func (e *ResultError) Error() string {
+	var why []string
+	for _, r := range e.Reasons {
+		if r.Kind != "archived" && r.Kind != "retried" && r.Kind != "clock" { // the cause, not what happened afterwards
+			why = append(why, r.Text)
+		}
+	}
 	switch {
 	case e.Cut:
 		return fmt.Sprintf("task %d: its output was cut at output_limit: %v; raise the limit, or write result= to $TDF_CONTROL",
 			e.Task, ErrNoResult)
 	case e.End == statemachine.None:
 		return fmt.Sprintf("task %d has not ended: %v", e.Task, ErrNoResult)
-	}
-	if e.Message != "" {
-		return fmt.Sprintf("task %d has ended %s: %s", e.Task, e.End, e.Message)
+	case len(why) > 0:
+		return fmt.Sprintf("task %d has ended %s", e.Task, strings.Join(why, "; "))
 	}
 	return fmt.Sprintf("task %d has ended %s: %v", e.Task, e.End, ErrNoResult)
 }

@@ -363,6 +363,9 @@ func Result(ctx context.Context, m *manager.Manager, id int64) (string, error) {
 			return "", err
 		}
 		none.Message = strings.TrimSpace(t.Failure())
+		if none.Reasons, err = m.Why(ctx, r.Task); err != nil {
+			return "", err
+		}
 	}
 	return "", none
 }

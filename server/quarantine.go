@@ -16,8 +16,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// blaming is what judging nodes asks of the store.
+// blaming is what judging nodes, and finding another one, asks of the store.
 type blaming interface {
+	Rules(ctx context.Context, node string) (fleet.Rules, error)
 	Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error)
 	Evidence(ctx context.Context, programs ...string) (map[string]blame.Evidence, error)
 	Judge(ctx context.Context, v fleet.Verdict) (bool, error)

@@ -39,6 +39,7 @@ type Server struct {
 	guard    *contactGuard
 	steps    steps
 	nodes    *nodeJudge
+	peers    peers
 	history  *historian
 	// announced are the lost workers that the log has named: incarnation by name.
 	announced map[string]int64

@@ -111,7 +111,11 @@ func (s *Server) decide(
 			idle.overdue = append(idle.overdue, t)
 		case err == nil:
 			counts[t.State]++
-			commits = append(commits, s.commit(t, m))
+			c := s.commit(t, m)
+			if event == statemachine.Settle {
+				c.Fields = append(c.Fields, s.elsewhere(ctx, t, &m, b.Now)...)
+			}
+			commits = append(commits, c)
 		case idle != nil && t.State == statemachine.Open: // perhaps a claim could not read what a decision does not need
 			s.suspects.add(t.ID)
 			idle.suspected = append(idle.suspected, t.ID)

@@ -69,8 +69,10 @@ type Queue struct {
 	// Running is the number of rounds under way, RunningByNode the same by node.
 	Running       int64            `json:"running"`
 	RunningByNode map[string]int64 `json:"running_by_node"`
-	// Ended counts the tasks that came to each outcome since the queue exists.
-	Ended map[statemachine.State]int64 `json:"ended"`
+	// Ended counts the tasks that came to each outcome since the queue exists, without
+	// those that were retried: Retried counts them.
+	Ended   map[statemachine.State]int64 `json:"ended"`
+	Retried int64                        `json:"retried"`
 	// Lines are the buckets of its tasks.
 	Lines []Line `json:"-"`
 }

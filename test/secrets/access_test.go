@@ -44,13 +44,13 @@ func TestScriptsAreLoadedByTheServer(t *testing.T) {
 	if got := r.verb("manager", "stats"); strings.Contains(got.err, "NOPERM") {
 		t.Errorf("stats: %+v", got)
 	}
-	if got := r.verb("manager", "submit", "--program", "p", "--source", "rsync:/x", "--hold"); got.code != 3 ||
+	if got := r.verb("manager", "submit", "--program", "p", "--source", "rsync:/x/run.sh", "--hold"); got.code != 3 ||
 		!strings.Contains(got.err, "start a tdf-server of this version") {
 		t.Errorf("opened without scripts: %+v", got)
 	}
 	_ = server.Process.Signal(syscall.SIGCONT)
 	wait.Eventually(t, patience, func() bool {
-		return r.verb("manager", "submit", "--program", "p", "--source", "rsync:/x", "--hold").code == 0
+		return r.verb("manager", "submit", "--program", "p", "--source", "rsync:/x/run.sh", "--hold").code == 0
 	},
 		"the server does not load the scripts")
 	r.becomes(r.submit("after", "echo x"), "succeeded")

@@ -40,7 +40,7 @@ func TestCanary(t *testing.T) {
 			sign := filepath.Join(r.dir, "sign")
 			id := r.submit("show", `set -- `+sign+"\n"+show)
 			lost := r.submit("lost", "exit 1", "--max-fails", "0")
-			hidden := r.submitFrom("p", "http://user:"+inSource+"@127.0.0.1:1/p.zip")
+			hidden := r.openFrom("p", "http://user:"+inSource+"@127.0.0.1:1/p.zip")
 			said := r.unreachable()
 			r.becomes(lost, "failed")
 			r.becomes(hidden, "failed")
@@ -290,4 +290,14 @@ func (r *rig) searchFiles() {
 		r.t.Errorf("%d files, %v", len(found), err)
 	}
 	r.search(found)
+}
+
+// openFrom is submitFrom for a source that submit refuses, as another client may open it.
+func (r *rig) openFrom(program, source string) string {
+	r.t.Helper()
+	out := r.must("manager", "submit", "--program", program, "--hold", "--pin", "off", "--source", "rsync:/x/run.sh", "--max-fails", "0")
+	id := regexp.MustCompile(`\d+`).FindString(out)
+	r.srv.Do(r.t, "HSET", r.ns+":task:"+id, "source", source)
+	r.must("manager", "release", id)
+	return id
 }

@@ -57,10 +57,11 @@ func TestTokensInSources(t *testing.T) {
 	ids := []string{good}
 	for i, source := range []string{
 		url + "/missing/p.tgz?sig=" + inQuery, url + "/forbidden/run.sh?X-Amz-Signature=" + inQuery, url + "/moved/run.sh?key=" + inQuery,
-		url + "/cut/run.sh?access_token=" + inQuery, "ftp://127.0.0.1/p.tgz?x=" + inQuery,
+		url + "/cut/run.sh?access_token=" + inQuery,
 	} {
 		ids = append(ids, r.submitFrom(fmt.Sprint("bad", i), source))
 	}
+	ids = append(ids, r.openFrom("ftp", "ftp://127.0.0.1/p.tgz?x="+inQuery))
 	for _, id := range ids[1:] {
 		r.becomes(id, "failed")
 	}

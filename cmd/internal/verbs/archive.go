@@ -134,6 +134,7 @@ func (l *listing) cold(ctx context.Context, s *session, a *cold.Archive) error {
 	if err != nil {
 		return err
 	}
+	sel.NotRetried = len(sel.States) > 0
 	if l.limit > 0 && sel.IDs == nil {
 		sel.Newest, sel.Limit = true, l.limit+1 // to know whether there are more
 	}

@@ -182,6 +182,9 @@ func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *bulk.T
 const selectorHelp = "Name tasks as 7, 3-9, 1,3,5-8, last (the one opened last) or all. --state, --queue, --program and\n" +
 	"--match select among them, or, without names, among all tasks."
 
+// retriedHelp says what --state leaves out in verbs that look at tasks. Those that go on with them take it too.
+const retriedHelp = "--state failed, or another end, leaves it out."
+
 // choice is what words and flags say about which tasks are meant.
 type choice struct{ bulk.Filter }
 

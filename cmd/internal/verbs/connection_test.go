@@ -14,8 +14,8 @@ func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	b := &bench{t: t, ns: redistest.Namespace(t), srv: redistest.Start(t)}
 	b.file = writeConfig(t, b.srv.Socket(), b.ns)
-	b.must("submit", "--program", "p", "--source", "s", "--", "1")
-	file := planFile(t, "steps:\n  a: {program: p, source: s}\n")
+	b.must("submit", "--program", "p", "--source", "rsync:/s/run.sh", "--", "1")
+	file := planFile(t, "steps:\n  a: {program: p, source: rsync:/s/run.sh}\n")
 	for _, args := range []string{
 		"submit --program p --source s -- 2", "ls", "ls last", "ls -o wide", "show last", "why last", "why --queue default", "logs last",
 		"history last", "stats", "hold last", "release last", "cancel last --dry-run", "retry all --dry-run", "export",

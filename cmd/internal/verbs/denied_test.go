@@ -42,13 +42,13 @@ func TestDenied(t *testing.T) {
 	wantText(t, b.must("why", "5"), "no worker is alive") // asked of a claim that writes nothing
 	b.must("why", "--queue", "default")
 	for args, want := range map[string]string{
-		"cancel 5":                "acl manager",
-		"cancel all --yes":        "acl manager",
-		"retry 1":                 "acl manager",
-		"submit --program p":      "acl manager",
-		"queue add q":             "acl manager",
-		"node set n maxthreads=1": "acl manager",
-		"flush --yes":             "an administrator",
+		"cancel 5":                     "acl manager",
+		"cancel all --yes":             "acl manager",
+		"retry 1":                      "acl manager",
+		"submit --program p --class c": "acl manager",
+		"queue add q":                  "acl manager",
+		"node set n maxthreads=1":      "acl manager",
+		"flush --yes":                  "an administrator",
 	} {
 		r := b.run(fields(args)...)
 		say := "tdf-manager: [redis] username = tdf-viewer-" + b.ns + ": Redis does not let this user do it; use the login of "

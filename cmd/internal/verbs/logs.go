@@ -35,7 +35,8 @@ func (a *app) logs() *cobra.Command {
 		Use: "logs [TASKS]", Short: "Write the output of a round of tasks, byte for byte",
 		Long: "logs writes the stdout of a task's last round. On a terminal control characters are escaped; into a\n" +
 			"file or a pipe every byte is written unchanged. Of several tasks each has a header, and --json prints\n" +
-			"a list; it ends with 1 if some have no such round.\n\n" +
+			"a list; it ends with 1 if some have no such round. If a task was retried,\n" +
+			retriedHelp + "\n\n" +
 			"With --follow it writes the output while the program runs, on any host. It waits for a task that has\n" +
 			"not begun, continues with the next round, and ends with the task. If a program writes faster than\n" +
 			"its output can be sent, a line says how much was left out.\n\n" + selectorHelp,

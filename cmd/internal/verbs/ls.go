@@ -33,10 +33,11 @@ func (a *app) ls() *cobra.Command {
 	l := &listing{}
 	cmd := withJSON(&cobra.Command{
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
-		Long: "ls lists tasks. The state of an archived task is shown as its outcome. The column QUEUE appears if a\n" +
-			"task is in another queue than the default; --output wide adds where tasks run and their demands. In\n" +
-			"JSON, status is a number for the state (docs/QUEUES.md), and rounds has the present round only, with\n" +
-			"its place and progress.\n\n" + selectorHelp + "\n\n" +
+		Long: "ls lists tasks. The state of an archived task is shown as its outcome. A task that was retried is\n" +
+			"marked; " + retriedHelp + " The column QUEUE appears if a task is in\n" +
+			"another queue than the default; --output wide adds where tasks run and their demands. In JSON, status is\n" +
+			"a number for the state (docs/QUEUES.md), and rounds has the present round only, with its place\n" +
+			"and progress.\n\n" + selectorHelp + "\n\n" +
 			"With --archive it lists tasks of an archive, the last archived first, or with --limit 0 in the order\n" +
 			"of writing; --state then selects by outcome, and last has no meaning.",
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",
@@ -103,7 +104,7 @@ func (l *listing) selection(ctx context.Context, s *session) (manager.Selection,
 	}
 	sel, err := l.choice.selection(ctx, s)
 	sel.All = sel.IDs == nil
-	sel.Archived, sel.Fields, sel.Newest = true, task.HeadNames(), true
+	sel.Archived, sel.Fields, sel.Newest, sel.NotRetried = true, task.HeadNames(), true, len(sel.States) > 0
 	if l.limit > 0 && sel.All {
 		sel.Limit = l.limit + 1 // to know whether there are more
 	}
@@ -189,7 +190,13 @@ func (l *listing) table(s *session, columns []column, tasks []*task.Task, first 
 	table.Flush()
 }
 
-func stateCell(t *task.Task) string { return string(cmp.Or(t.End(), t.State)) }
+func stateCell(t *task.Task) string {
+	state := string(cmp.Or(t.End(), t.State))
+	if t.RetriedBy != 0 {
+		state += " (retried)"
+	}
+	return state
+}
 
 // asksCell is what the task asks of a worker and its node.
 func asksCell(t *task.Task) string {
@@ -246,8 +253,8 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 // moreHints tells of tasks beyond the limit: how many, unless that would have to be
 // counted one by one.
 func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) {
-	known := sel.Queue == "" && sel.Program == "" && sel.Match == nil
 	for _, state := range more {
+		known := sel.Queue == "" && sel.Program == "" && sel.Match == nil && (!sel.NotRetried || !state.IsOutcome())
 		some := state == statemachine.Archived && len(sel.States) > 0 && !slices.Contains(sel.States, state) // by their outcomes
 		if known && !some {
 			s.note("%d more tasks are %s; see them with --limit 0", counts[state]-int64(l.limit), state)

@@ -16,7 +16,7 @@ func TestOutsideProgram(t *testing.T) {
 	program := buildOutside(t)
 	b := newBench(t)
 	b.must("queue", "add", "nightly", "threads=20", "nodes_pin=n1", "default_max_fails=3", "default_timeout=5m")
-	b.must("submit", "--program", "p", "--source", "s", "--queue", "nightly")
+	b.must("submit", "--program", "p", "--source", "rsync:/s/run.sh", "--queue", "nightly")
 	b.must("plan", "submit", planFile(t, pipeline), "-p", "day=mon")
 	for _, c := range []struct {
 		command []string

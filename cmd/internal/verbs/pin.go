@@ -33,16 +33,24 @@ func withPin(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// pin is the function that pins sources, nil for none.
+// pin is the function that checks sources, takes along what lies here, and pins the rest as far as --pin says.
 func (s *session) pin() (func(ctx context.Context, source string) (string, error), error) {
 	flag := s.cmd.Flags().Lookup(pinName)
 	switch {
-	case flag == nil || flag.Value.String() == pinOff:
+	case flag == nil:
 		return nil, nil //nolint:nilnil // none is a good answer
+	case flag.Value.String() == pinOff:
+		return s.checked, nil
 	case flag.Value.String() == pinAuto:
 		return s.pinIfPossible, nil
 	case flag.Value.String() == pinRequire:
-		return s.pinned, nil
+		return func(ctx context.Context, source string) (string, error) {
+			source, err := s.checked(ctx, here(source))
+			if err != nil {
+				return "", err
+			}
+			return s.pinned(ctx, source)
+		}, nil
 	default:
 		return nil, cli.Usagef("--pin %q is unknown; write auto, require or off", flag.Value)
 	}
@@ -50,18 +58,108 @@ func (s *session) pin() (func(ctx context.Context, source string) (string, error
 
 // pinIfPossible leaves a source as it is that cannot be read from here, and says so.
 func (s *session) pinIfPossible(ctx context.Context, source string) (string, error) {
-	if strings.HasPrefix(source, task.CommandPrefix) {
-		return source, nil
+	source, err := s.checked(ctx, here(source))
+	if err != nil || strings.HasPrefix(source, task.CommandPrefix) {
+		return source, err // a command has no versions
 	}
 	pinned, err := s.pinned(ctx, source)
-	if err == nil || ctx.Err() != nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
 		return pinned, err
-	}
-	if !errors.Is(err, errRelative) && !errors.Is(err, task.ErrInvalidSource) && !errors.Is(err, task.ErrInvalidFormat) {
+	case errors.Is(err, errRelative):
+		s.warn("warning: source %s does not lie here, so each worker looks for it in its own working directory; write a path that all of them "+
+			"have, or, for what lies here, file:PATH or --upload", cli.Safe(source))
+	default:
 		s.warn("warning: source %s is not pinned, so each worker runs what it finds there: %s",
 			cli.Safe(clean.Source(source)), cli.Safe(clean.URLs(err.Error())))
 	}
 	return source, nil
+}
+
+// filePrefix begins a source that lies here: it is replaced before a task is opened.
+const filePrefix = "file:"
+
+// localPath is the path of a source on a file system, empty for another source.
+func localPath(source string) string {
+	if name, ok := strings.CutPrefix(source, filePrefix); ok {
+		return strings.TrimPrefix(name, "//")
+	}
+	name, ok := strings.CutPrefix(source, "rsync:")
+	if first, _, _ := strings.Cut(name, "/"); !ok || strings.Contains(first, ":") || strings.HasPrefix(name, "//") {
+		return "" // of another host
+	}
+	return name
+}
+
+// here makes a relative path absolute if there is something of that name here.
+func here(source string) string {
+	name := localPath(source)
+	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(source, filePrefix) {
+		return source
+	}
+	full, err := filepath.Abs(name)
+	if err == nil {
+		_, err = os.Stat(full)
+	}
+	if err != nil {
+		return source
+	}
+	return "rsync:" + full
+}
+
+// usable refuses a source that no worker could use.
+func usable(source string) error {
+	if source == "" {
+		return nil // see warnNoSource
+	}
+	if name := localPath(source); name != "" {
+		info, err := os.Stat(name)
+		switch mine := strings.HasPrefix(source, filePrefix); {
+		case err == nil && info.IsDir():
+			return fetch.Uploadable(name, filepath.Base(name))
+		case err != nil && mine:
+			return fmt.Errorf("%w: '%s': nothing of that name lies here", task.ErrInvalidSource, cli.Safe(source))
+		case mine:
+			source = "rsync:/" + filepath.Base(name) // for the ending
+		}
+	}
+	_, err := task.ParseSource(source)
+	if errors.Is(err, task.ErrInvalidFormat) {
+		err = fmt.Errorf("%w, or a directory that lies here", err)
+	}
+	return err
+}
+
+// badSource is usable for what a person wrote.
+func badSource(source string) error { return cli.WithCode(cli.ExitUsage, usable(source)) }
+
+// checked refuses a source that no worker could use, and takes a directory along that lies here.
+func (s *session) checked(ctx context.Context, source string) (string, error) {
+	if err := usable(source); err != nil {
+		return "", err
+	}
+	name := localPath(source)
+	if info, err := os.Stat(name); name != "" && err == nil && info.IsDir() {
+		return s.takenAlong(ctx, name)
+	}
+	if strings.HasPrefix(source, filePrefix) {
+		full, err := filepath.Abs(name)
+		if err != nil {
+			return "", fmt.Errorf("the path from the root: %w", err)
+		}
+		source = "rsync:" + full
+	}
+	return source, nil
+}
+
+// takenAlong puts a directory into Redis, and returns the source that means it.
+func (s *session) takenAlong(ctx context.Context, name string) (source string, err error) {
+	p, err := pack(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return task.BlobSource(p.SHA256()), s.store.PutBlob(ctx, p.SHA256(), p.Size(), p)
 }
 
 // errRelative means that only a worker knows which file is meant.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -33,6 +34,7 @@ func TestSubmitPins(t *testing.T) {
 	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	b.must("queue", "add", "go", "class=p")
 	for _, c := range []struct {
 		args, want, says string
 	}{
@@ -40,9 +42,16 @@ func TestSubmitPins(t *testing.T) {
 		{"submit --program p --source " + srv.URL + "/run.sh", srv.URL + "/run.sh" + pin, ""},
 		{"submit --program p --pin require --array 1-3 --source " + srv.URL + "/run.sh", srv.URL + "/run.sh" + pin, ""},
 		{"submit --program p --pin off --source " + srv.URL + "/run.sh", srv.URL + "/run.sh", ""},
-		{"submit --program p --source rsync:run.sh", "rsync:run.sh", ""},
+		{"submit --program p --source rsync:run.sh", "rsync:run.sh", "does not lie here, so each worker looks for it in its own working directory"},
+		{"submit --program p --source rsync:" + relative(t, file), "rsync:" + file + pin, ""},
+		{"submit --program p --source file:" + relative(t, file), "rsync:" + file + pin, ""},
+		{"submit --program p --source file://" + file, "rsync:" + file + pin, ""},
+		{"submit --program p --pin off --source rsync:" + relative(t, file), "rsync:" + relative(t, file), ""},
+		{"submit --program p --pin off --source file:" + file, "rsync:" + file, ""},
 		{"submit --program p --source " + srv.URL + "/none/run.sh", srv.URL + "/none/run.sh", "is not pinned, so each worker runs what it finds there"},
-		{"submit --program p", "", ""},
+		{"submit --program p", "", "no --source says where to get program p"},
+		{"submit --program p --class c", "", ""},
+		{"submit --program p --queue go", "", ""},
 		{"plan submit " + plan, srv.URL + "/run.sh" + pin, ""},
 	} {
 		r := b.run(fields(c.args)...)
@@ -67,6 +76,74 @@ func TestSubmitPins(t *testing.T) {
 	} {
 		if r := b.unchanged(fields(args)...); r.code != 2 || !strings.Contains(r.err, says) {
 			t.Errorf("%s: ended with %d, want 2: %s", args, r.code, r.err)
+		}
+	}
+}
+
+// relative is the path from the working directory.
+func relative(t *testing.T, file string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Rel(here, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A directory that lies here is taken along, as by --upload.
+func TestDirectoryAsSource(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := t.TempDir()
+	hosttest.WriteProgram(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\n", 0o755)
+	b.must("submit", "--program", "p", "--upload", dir)
+	want := b.value(0, "show", "1").(map[string]any)["source"].(string)
+	plan := planFile(t, "steps:\n  a: {program: p, source: rsync:"+dir+"/}\n")
+	for _, args := range []string{
+		"submit --program p --source rsync:" + dir, "submit --program p --source file:" + relative(t, dir), "submit --program p --source rsync:" + relative(t, dir) + "/",
+		"submit --program p --pin off --source rsync:" + dir, "submit --program p --pin require --source file://" + dir, "plan submit " + plan,
+	} {
+		b.must(fields(args)...)
+		if got := b.value(0, "show", "last").(map[string]any)["source"]; got != want {
+			t.Errorf("%s: source %v, want %s", args, got, want)
+		}
+	}
+	if err := b.store.Blob(t.Context(), strings.TrimPrefix(want, "blob:sha256="), io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+// What no worker could use is refused before anything is opened, and not by each worker for each task.
+func TestSourcesAreChecked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must("submit", "--program", "p", "--class", "c")
+	empty, lines := t.TempDir(), filepath.Join(t.TempDir(), "tasks.jsonl")
+	for source, says := range map[string]string{
+		"ftp://host/run.sh": "use http://, https://, rsync:PATH", "/home/me/run.sh": "rsync:PATH", "run.sh": "rsync:PATH",
+		"https://host/sim.git": "use one of .tar", "rsync:prog": "or a directory that lies here", "rsync:host:prog/": "use one of .tar",
+		"https://me:secret@host/run.sh": "netrc", "file:no-such/run.sh": "nothing of that name lies here", "file:" + relative(t, empty) + "/x.tgz": "nothing of that name lies here",
+		"rsync:" + empty: "run.sh' does not exist", "file:pin_test.go": "use one of .tar", "command:./x": "a relative path would mean another file",
+	} {
+		plan := planFile(t, "steps:\n  a: {program: p, source: '"+source+"'}\n")
+		if err := os.WriteFile(lines, []byte(`{"program":"p","source":"rsync:/x/run.sh"}`+"\n"+`{"program":"p","source":"`+source+`"}`+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range []string{
+			"submit --program p --array 1-2000 --source " + source, "submit --program p --pin off --source " + source,
+			"submit --program p --dry-run --source " + source, "submit --from-json " + lines, "plan submit " + plan, "plan run " + plan,
+		} {
+			r := b.unchanged(fields(args)...)
+			if r.code != 2 || !strings.Contains(r.err, says) || strings.Contains(r.err, "secret") {
+				t.Errorf("%s: ended with %d, want 2 and %q: %s", args, r.code, says, r.err)
+			}
+			if strings.Contains(args, "from-json") && !strings.Contains(r.err, lines+":2: ") {
+				t.Errorf("%s: no line: %s", args, r.err)
+			}
 		}
 	}
 }

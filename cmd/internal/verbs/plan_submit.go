@@ -126,6 +126,9 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 		case err != nil:
 			return err
 		}
+		if err := badSource(specs[i].Source); err != nil {
+			return cli.WithCode(cli.ExitUsage, p.At(&specs[i], err))
+		}
 	}
 	return nil
 }

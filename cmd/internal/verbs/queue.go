@@ -171,7 +171,7 @@ func listQueues(s *session, queues []task.Queue, now time.Time) {
 			paused = "damaged"
 		}
 		table.Row(q.Name, paused, q.Waiting, q.Due, q.Running, q.Threads, q.MaxThreads,
-			waited(q.Oldest, now), dashText(statesText(q.Ended)))
+			waited(q.Oldest, now), dashText(endedText(q.Ended, q.Retried)))
 	}
 	table.Flush()
 	if len(queues) < 2 {
@@ -241,7 +241,7 @@ func showQueue(ctx context.Context, s *session, q *task.Queue) error {
 	table.Row("waiting", fmt.Sprintf("%d, %d of them due", q.Waiting, q.Due))
 	table.Row("oldest", waited(q.Oldest, now))
 	table.Row("running", runningOn(q))
-	table.Row("ended", dashText(statesText(q.Ended)))
+	table.Row("ended", dashText(endedText(q.Ended, q.Retried)))
 	table.Flush()
 	return nil
 }

@@ -44,7 +44,8 @@ func (a *app) results() *cobra.Command {
 			"--csv and --jsonl print every byte. What is not UTF-8 is in base64: in JSON in the object base64\n" +
 			"instead, in CSV in its place, and the column base64 names it. The column partial names what is not\n" +
 			"whole: output or error that was cut (output_limit) or is kept no longer (keep_rounds), or a damaged\n" +
-			"record. A retry is a task of its own; retried_by has its id.\n\n" +
+			"record. A retry is a task of its own; retried_by of the task that it repeats has its id, and\n" +
+			retriedHelp + "\n\n" +
 			"--dir and --tar write a folder for each task, with the files output, error and task.json, a line of\n" +
 			"--jsonl, and below files what the task has returned (submit --return), as long as Redis keeps it\n" +
 			"(file_retention); the other forms say how many files that are. --name is the pattern of the folders:\n" +

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,57 @@ func TestRetry(t *testing.T) {
 	if one := object["opened"].([]any)[0].(map[string]any); one["id"] != 4.0 || one["new"] != nil || object["dry_run"] != true {
 		t.Errorf("JSON of a dry run: %v", object)
 	}
+}
+
+// A task that was retried no longer counts as failed: its retry stands for it. What goes on with failed tasks still finds it.
+func TestRetriedIsNotFailed(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	b.must("retry", "2")
+	check := func(archived string, dirs ...string) {
+		t.Helper()
+		list := func(args string) string {
+			t.Helper()
+			var got []string
+			for _, one := range b.value(0, append([]string{"ls"}, append(fields(args), dirs...)...)...).([]any) {
+				got = append(got, ids(one.(map[string]any)["id"]))
+			}
+			slices.Sort(got)
+			return strings.Join(got, " ")
+		}
+		for args, want := range map[string]string{
+			"--state failed": "", "--state failed,timed_out": "3", "2-3 --state failed,timed_out --limit 0": "3", "--state archived": archived, "2": "2",
+		} {
+			if got := list(args); got != want {
+				t.Errorf("ls %s %v: %q, want %q", args, dirs, got, want)
+			}
+		}
+		wantText(t, b.must(append([]string{"ls", "2-3"}, dirs...)...), "2   failed (retried)  0", "3   timed_out  ")
+		if out := b.run(append([]string{"results", "--csv", "--state", "failed"}, dirs...)...).out; strings.Count(out, "\n") != 1 {
+			t.Errorf("results: %s", out)
+		}
+	}
+	check("1 2 3 4")
+	wantText(t, b.must("stats"), "failed      0      0\n", "timed_out   0      1\n", "retried            1\n")
+	if object := b.value(0, "stats").(map[string]any); object["retried"] != 1.0 || object["ended"].(map[string]any)["failed"] != nil {
+		t.Errorf("JSON: %v", object)
+	}
+	wantText(t, b.must("queue", "show", "default"), "succeeded 2  timed_out 1  retried 1\n")
+	top := b.must("top", "--once")
+	if wantText(t, top, "done 4\n", "failures 1\n"); strings.Contains(top, "six") {
+		t.Errorf("top has the failure of a task that was retried:\n%s", top)
+	}
+	wantText(t, b.must("retry", "--state", "failed"), "1 were opened again before: 6\n")
+	b.must("cancel", "5,6", "--yes")
+	check("1 2 3 4 5 6", "--archive", b.exported())
+}
+
+// exported is a copy of all that is archived.
+func (b *bench) exported() string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	b.must("export", "--archive", dir)
+	return dir
 }
 
 func TestRetryEndBefore(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/top"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func (a *app) stats() *cobra.Command {
@@ -22,7 +23,8 @@ func (a *app) stats() *cobra.Command {
 	cmd := withJSON(&cobra.Command{
 		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs,
 		Long: "stats counts the tasks in each state. The column ENDED counts those that came to each outcome since\n" +
-			"their queues were made, also of those that have left Redis.",
+			"their queues were made, also of those that have left Redis. A task that was retried is counted as\n" +
+			"retried there, and no longer by how it ended. Ends that clients of the original wrote are not in ENDED.",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			if watching {
 				return watch(ctx, s)
@@ -40,7 +42,7 @@ func count(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	ended, err := endedSoFar(ctx, s)
+	ended, retried, err := endedSoFar(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -48,9 +50,10 @@ func count(ctx context.Context, s *session) error {
 		Namespace string         `json:"namespace"`
 		States    manager.Counts `json:"states"`
 		Ended     manager.Counts `json:"ended"`
+		Retried   int64          `json:"retried"`
 		Total     int64          `json:"total"`
 		Left      int64          `json:"left"`
-	}{s.store.Namespace(), all, ended, all.Total(), all.Left()}, func() {
+	}{s.store.Namespace(), all, ended, retried, all.Total(), all.Left()}, func() {
 		table := s.out.Table("STATE", "TASKS", "ENDED")
 		for _, state := range statemachine.States() {
 			soFar := ""
@@ -59,17 +62,34 @@ func count(ctx context.Context, s *session) error {
 			}
 			table.Row(state, all[state], soFar)
 		}
+		table.Row("retried", "", retried)
 		table.Row("total", all.Total(), "")
 		table.Row("left", all.Left(), "")
 		table.Flush()
 	})
 }
 
-// endedSoFar counts the tasks that came to each outcome since their queues were made.
-func endedSoFar(ctx context.Context, s *session) (manager.Counts, error) {
+// endedSoFar counts the tasks that came to each outcome since their queues were made, and those of them that were retried.
+func endedSoFar(ctx context.Context, s *session) (ended manager.Counts, retried int64, err error) {
 	queues, err := s.manager.Queues(ctx)
 	o := manager.Overview{Queues: queues}
-	return o.Ended(), err
+	return o.Ended(), retriedOf(queues), err
+}
+
+func retriedOf(queues []task.Queue) (n int64) {
+	for i := range queues {
+		n += queues[i].Retried
+	}
+	return n
+}
+
+// endedText says how tasks have ended; empty if none has.
+func endedText(ended manager.Counts, retried int64) string {
+	text := statesText(ended)
+	if retried > 0 {
+		text = strings.TrimSpace(fmt.Sprintf("%s  retried %d", text, retried))
+	}
+	return text
 }
 
 // watchPoll is how often the counts are read where nothing tells of a change.
@@ -92,12 +112,12 @@ func watch(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		ended, err := endedSoFar(ctx, s)
+		ended, retried, err := endedSoFar(ctx, s)
 		if err != nil {
 			return err
 		}
 		line := countsLine(counts)
-		if text := statesText(ended); text != "" {
+		if text := endedText(ended, retried); text != "" {
 			line += "  (ended: " + text + ")"
 		}
 		if line != before {
@@ -188,6 +208,7 @@ func parseInterval(text string) (time.Duration, error) {
 // snapshot is what the screen shows of an overview.
 func snapshot(o manager.Overview, redis string) top.Snapshot {
 	done, failed := ended(o.Ended())
+	done += retriedOf(o.Queues)
 	o.Failures = slices.DeleteFunc(o.Failures, func(f manager.Failure) bool { return calledOff(f.Task.End()) })
 	return top.Snapshot{Overview: o, Redis: redis, Done: done, Failed: failed}
 }

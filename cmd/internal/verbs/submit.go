@@ -46,7 +46,8 @@ func (a *app) submit() *cobra.Command {
 			"may be a path that begins there, such as ./simulate. --return brings files back: the round keeps\n" +
 			"them when its program has ended, and results --dir writes them.\n\n" +
 			"With --program WORDS are the arguments of its run.sh, and --source or --upload says where to get\n" +
-			"that. Nothing in WORDS is interpreted, except that each {} becomes the line or the number; without\n" +
+			"that: https://HOST/PATH, rsync:PATH, or file:PATH for what lies here, which may be a directory.\n" +
+			"Nothing in WORDS is interpreted, except that each {} becomes the line or the number; without\n" +
 			"{}, that is the last word. Without WORDS, each line of --each-line is run by sh -c, or with\n" +
 			"--program split at blanks.\n\n" +
 			"A command fails by its exit status, a program also if it writes to stderr (--fail-on). Missing\n" +
@@ -302,10 +303,14 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 		if err = s.manager.Check(l.spec); err == nil {
 			err = checkQueue(specs[i].Queue)
 		}
+		if err == nil && (i == 0 || specs[i].Source != specs[i-1].Source) {
+			err = badSource(specs[i].Source)
+		}
 		if err != nil {
 			return nil, l.at(err)
 		}
 	}
+	s.warnNoSource(ctx, specs)
 	return specs, nil
 }
 
@@ -350,6 +355,21 @@ func (s *session) queueCheck(ctx context.Context) func(name string) error {
 		}
 		return err
 	}
+}
+
+// warnNoSource says of tasks without a source and without a class, as which Go functions are called, who runs them.
+func (s *session) warnNoSource(ctx context.Context, specs []task.Spec) {
+	i := slices.IndexFunc(specs, func(spec task.Spec) bool { return spec.Source == "" && spec.Class == "" })
+	if i < 0 {
+		return
+	}
+	queue := cmp.Or(specs[i].Queue, s.cfg.TaskDefaults.Defaults[queueField], task.DefaultQueue)
+	ofClass := func(r task.Reason) bool { return r.Kind == task.KindClass }
+	if q, err := readQueue(ctx, s, queue); err == nil && slices.ContainsFunc(task.Unfit(task.Bucket{}, q.QueueSpec, task.Offer{}), ofClass) {
+		return
+	}
+	s.warn("warning: no --source says where to get program %s, so it runs only where a worker has it: in its program_dir, or as a Go function",
+		cli.Safe(specs[i].Program))
 }
 
 // idsOf are the ids of tasks of a submission: of all, of those it opened, and of

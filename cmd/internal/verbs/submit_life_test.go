@@ -24,9 +24,9 @@ func TestSubmitAcrossLives(t *testing.T) {
 		behind int // calls of scripts that still pass after the last task was asked for
 		says   []string
 	}{
-		"restart": {"submit --program p --array 1-2 --request-key r -- task-{}", false, 0, []string{anew, "tasks 1", "--request-key r"}},
-		"loss":    {"submit --program p --array 1-2 -- task-{}", true, 0, []string{lost, "--request-key "}},
-		"after":   {"submit --program p --array 1-2 --request-key r -- task-{}", true, 1, []string{"tasks 1-2", "--request-key r"}},
+		"restart": {"submit --program p --class c --array 1-2 --request-key r -- task-{}", false, 0, []string{anew, "tasks 1", "--request-key r"}},
+		"loss":    {"submit --program p --class c --array 1-2 -- task-{}", true, 0, []string{lost, "--request-key "}},
+		"after":   {"submit --program p --class c --array 1-2 --request-key r -- task-{}", true, 1, []string{"tasks 1-2", "--request-key r"}},
 		"plan":    {"plan submit --key k " + plan, false, 0, []string{anew, "tasks 1,", "--key k"}},
 	} {
 		t.Run(name, func(t *testing.T) {

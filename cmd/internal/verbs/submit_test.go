@@ -24,7 +24,7 @@ func TestSubmitWords(t *testing.T) {
 		{[]string{"--", "-x", "--json"}, "opened task 5: p -x --json\n", "-x --json", ""},
 		{[]string{"--", "\x1b[2J"}, "opened task 6: p \\x1b[2J\n", "\x1b[2J", ""},
 	} {
-		if out := b.must(append([]string{"submit", "--program", "p", "--source", "s"}, c.args...)...); out != c.out {
+		if out := b.must(append([]string{"submit", "--program", "p", "--source", "rsync:/s/run.sh"}, c.args...)...); out != c.out {
 			t.Errorf("%q printed %q, want %q", c.args, out, c.out)
 		}
 		last, err := b.store.LastID(t.Context())
@@ -87,7 +87,7 @@ func TestSubmitObjects(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	file := filepath.Join(t.TempDir(), "tasks.jsonl")
-	text := `{"program":"a","source":"s","input":"1 2","max_fails":3,"timeout":"1h","end_before":"inf"}` + "\n" +
+	text := `{"program":"a","source":"rsync:/s/run.sh","input":"1 2","max_fails":3,"timeout":"1h","end_before":"inf"}` + "\n" +
 		`{"argv":["x y",""],"start_after":12.5}` + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

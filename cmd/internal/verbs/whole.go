@@ -46,6 +46,7 @@ func (c *choice) whole(
 		w.sel.All = w.sel.IDs == nil
 		w.sel.Archived, w.sel.Fields = true, fields
 	}
+	w.sel.NotRetried = len(w.sel.States) > 0
 	if err == nil && (a == nil || visit != nil) {
 		err = w.find(ctx, visit)
 	}

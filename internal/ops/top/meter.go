@@ -88,7 +88,7 @@ func (m *meters) add(s Snapshot, at time.Time) {
 		if known == nil {
 			known = &meter{}
 		}
-		done := int64(0)
+		done := q.Retried
 		for _, n := range q.Ended {
 			done += n
 		}

@@ -22,7 +22,9 @@ func TestRates(t *testing.T) {
 			sc.snapshot.Done -= 60
 		}
 		sc.snapshot.Failed += 3
-		sc.snapshot.Queues[0].Ended[statemachine.Succeeded] += 45
+		sc.snapshot.Queues[0].Ended[statemachine.Succeeded] += 50 // of which 5 were failures, and are retried
+		sc.snapshot.Queues[0].Ended[statemachine.Failed] -= 10
+		sc.snapshot.Queues[0].Retried += 5
 		s.Update(s.feed.read())
 	}
 	for name, c := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -137,8 +138,20 @@ func (s *Situation) examine(w *task.Worker) *candidate {
 	}
 	c.fit()
 	c.handler()
+	c.avoided()
 	c.idle()
 	return c
+}
+
+// avoided finds that the task has failed on the node, which leaves it to others for a while.
+func (c *candidate) avoided() {
+	text, node, _ := strings.Cut(c.s.Record.Fields[tasks.AvoidField], " ")
+	till, err := statemachine.ParseTime(text)
+	if err != nil || node == "" || node != c.worker.Node || till <= c.s.at() {
+		return
+	}
+	c.add(costDrain, KindElsewhere, Remedy{Object: "time", Attribute: AttrNow, Value: till.Text()},
+		fmt.Sprintf("it has failed on node %s, which leaves it to other nodes until %s", node, moment(till)))
 }
 
 func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {

@@ -218,21 +218,29 @@ func roundText(r *task.Round) string {
 	if r.ExitCode != nil {
 		text += ", exit code " + strconv.Itoa(*r.ExitCode)
 	}
-	return text + with(": ", beginning(r.Error))
+	return text + with(": ", excerpt(r.Error))
 }
 
-// mostSaid is how much of an error stands in a reason, in bytes.
+// mostSaid is how much of a line of an error stands in a reason, in bytes.
 const mostSaid = 200
 
-// beginning is the first line of an error that is not empty.
-func beginning(text string) string {
-	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.TrimSpace(line)
-	if len(line) > mostSaid {
-		line, more = strings.ToValidUTF8(line[:mostSaid], ""), true
+// excerpt is an error in one line: its first line that is not empty and, since the cause often stands in that one, its last.
+func excerpt(text string) string {
+	lines := strings.FieldsFunc(text, func(c rune) bool { return c == '\n' || c == '\r' })
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })
+	for i, line := range lines {
+		lines[i] = short(strings.TrimSpace(line))
 	}
-	if more {
-		line += " ..."
+	if n := len(lines); n > 2 {
+		lines = []string{lines[0], "...", lines[n-1]}
+	}
+	return strings.Join(lines, " ")
+}
+
+// short cuts a line that is too long for a reason.
+func short(line string) string {
+	if len(line) > mostSaid {
+		line = strings.ToValidUTF8(line[:mostSaid], "") + " ..."
 	}
 	return line
 }

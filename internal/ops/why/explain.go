@@ -198,6 +198,7 @@ const (
 	KindPinned    Kind = "pinned"    // its queue is for other nodes
 	KindIgnored   Kind = "ignored"   // its queue is not for this node
 	KindHandler   Kind = "handler"   // the worker has no Go function of its program's name
+	KindElsewhere Kind = "elsewhere" // it has failed on the node, which leaves it to others for a while
 	KindDrain     Kind = "drain"     // the worker that fits drains
 	KindClaimsNot Kind = "claims_nothing"
 	KindSlots     Kind = "slots"      // all its slots are busy

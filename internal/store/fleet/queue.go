@@ -130,7 +130,9 @@ func (c *queueCounts) fill(q *task.Queue, nodes []string, now statemachine.Time)
 	}
 	f := tasks.FieldReader{Get: func(field string) string { return c.ended.Val()[field] }}
 	for _, outcome := range statemachine.Outcomes() {
-		if n := int64(f.Count(string(outcome))); n > 0 {
+		retried := int64(f.Count("retried:" + string(outcome)))
+		q.Retried += retried
+		if n := int64(f.Count(string(outcome))) - retried; n > 0 {
 			q.Ended[outcome] = n
 		}
 	}

@@ -270,14 +270,14 @@ func decodeArgv(text string) []string {
 }
 
 // The order in which the claim script returns the fields of a task: those that each task has, then, of a task that has more,
-// all that its worker has to know. claims.lua knows the place of the plan.
+// all that its worker has to know. claims.lua knows the places of the plan, and of the node to avoid.
 var (
 	claimedFirst = []string{
 		"state", "round", "rev", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts",
 		"program", "source", "input", "archive",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
-		"argv", "args", "meta", PlanField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
+		"argv", "args", "meta", PlanField, AvoidField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
 		"variables", "return", "return_on",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )

@@ -173,7 +173,9 @@ const (
 	PlanField      = "plan"
 	ResourcesField = "resources"
 	ClassField     = "class" // of a task, a queue and a round, each its own
-	startField     = "start_after"
+	// AvoidField is until when which node leaves a task to others that has failed there: "1700000000.000000 node".
+	AvoidField = "avoid"
+	startField = "start_after"
 )
 
 // Grow is where in a step of a plan the tasks of a request stand.

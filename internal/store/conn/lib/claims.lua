@@ -7,6 +7,18 @@
 --[[lib leftover]]
 local damaged, early, ahead = {}, {}, false -- ids; what goes back; whether what is claimed is claimed ahead
 local most, budget -- of tasks that are claimed, and that are looked at
+local passed = 0 -- tasks that were passed over
+
+-- passes leaves a task that has failed on this node in its bucket, for others to take, and says so: for a while, and not if there are many,
+-- which would hide what is behind them.
+local function passes(b, avoid)
+  local till, node = string.match(avoid, '^(%S+) (.*)$')
+  till = tonumber(till or '') or 0
+  if node ~= A.node or till <= clock or passed == 16 then return false end
+  passed, b.at, b.from = passed + 1, b.at + 2, b.from + 1
+  starts = math.min(starts, till)
+  return true
+end
 
 -- try takes the head of a bucket and returns whether it can be claimed; what cannot leaves the bucket, because a foreign client has claimed
 -- it, it is expired, or damaged. So does what TIME, which has stepped back since, says is too early, until claims puts it back.
@@ -19,6 +31,7 @@ local function try(q, b)
     budget = 0
     return false
   end
+  if t and t[23] and t[23] ~= '' and passes(b, t[23]) then return false end
   b.at = b.at + 2
   b.gone[#b.gone + 1] = member
   if not t then

@@ -10,7 +10,7 @@ local function marks()
     if t.key then
       local key = KEYS[firstkey + t.key]
       if t.how == 'retry' then
-        local old = redis.call('HMGET', key, 'state', 'retried_by', 'plan', 'outcome', 'skipped', 'id', 'grows')
+        local old = redis.call('HMGET', key, 'state', 'retried_by', 'plan', 'outcome', 'skipped', 'id', 'grows', 'queue')
         if not old[1] then return {'no task', i} end
         t.former = old
         t.old = old[2] and old[2] ~= '' and old[2] or nil
@@ -34,6 +34,14 @@ local function replayed(key, by)
   redis.call('HSET', key, 'replayed_by', others .. by, 'rev', string.format('%d', following(t[3])))
 end
 
+-- superseded takes a task that is repeated out of what its queue counts, if it was counted there: its retry counts in its place.
+local function superseded(old)
+  local queue, outcome = old[8] and old[8] ~= '' and old[8] or DEFAULT_QUEUE, ending(old[1], old[4])
+  local tally = K.tally(queue)
+  local n = outcome and redis.pcall('HMGET', tally, outcome, 'retried:' .. outcome) or {}
+  if (tonumber(n[1] or '') or 0) > (tonumber(n[2] or '') or 0) then redis.pcall('HINCRBY', tally, 'retried:' .. outcome, 1) end
+end
+
 -- mark is the record of a new marked task, and whether it is held. It notes what others must know of it.
 local function mark(t)
   local template = t.template
@@ -47,6 +55,7 @@ local function mark(t)
   local key = t.key and KEYS[firstkey + t.key]
   if t.how == 'retry' then
     redis.call('HSET', key, 'retried_by', t.id, 'rev', string.format('%d', following(redis.call('HGET', key, 'rev'))))
+    superseded(t.former)
   elseif key then
     redis.call('SET', key, t.id, 'EX', A.life)
   end
