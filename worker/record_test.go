@@ -78,6 +78,18 @@ func TestKeepRounds(t *testing.T) {
 	}
 }
 
+// It does so too with output that is kept beside its record.
+func TestKeepRoundsOfWholeOutput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, s.script(t, "p", "head -c 1100 /dev/zero; exit 1"), func(sp *task.Definition) { storetest.Set(sp, "max_fails", "2") })
+	s.start(t, setting(t, "keep_rounds=2", "output_limit=1KiB"))
+	task := s.settle(t, id, sm.Failed)
+	for round, want := range []string{"*", "-", "*"} {
+		checkFields(t, task, map[string]string{sm.RoundField(round, "whole"): want})
+	}
+}
+
 // A program says how far it has come.
 func TestProgramProgress(t *testing.T) {
 	t.Parallel()

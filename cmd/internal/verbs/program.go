@@ -209,8 +209,9 @@ func listPrograms(s *session, all []copied, now time.Time) {
 	}
 	table := s.out.Table("PROGRAM", "VERSION", "SIZE", "WORKERS", "NODES", "ROUNDS", "USED")
 	for _, r := range rows {
-		table.Row(r.Program, shortHash(r.SHA256), disk.SizeText(uint64(r.Bytes)), len(r.workers), some(once(nodes[r])), r.Rounds,
-			since(r.Used, now))
+		on := once(nodes[r])
+		slices.Sort(on)
+		table.Row(r.Program, shortHash(r.SHA256), disk.SizeText(uint64(r.Bytes)), len(r.workers), some(on), r.Rounds, since(r.Used, now))
 	}
 	table.Flush()
 }

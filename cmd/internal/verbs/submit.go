@@ -60,7 +60,7 @@ func (a *app) submit() *cobra.Command {
 			"  tdf-manager submit -e LANG=C -e TOKEN -- simulate\n" +
 			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
 			"  tdf-manager submit --each-line commands.txt\n" +
-			"  tdf-manager submit --upload . --return 'out/*.csv' --array 1-100 -- ./simulate --seed {}\n" +
+			"  tdf-manager submit --upload . --return out.csv --array 1-9 -- ./simulate {}\n" +
 			"  ls /data/*.wav | tdf-manager submit --wait --each-line - -- flac {}\n" +
 			"  tdf-manager submit --program sum --source https://host/sum.tar.gz -- 1 2 3\n" +
 			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
