@@ -389,6 +389,10 @@ func TestReturnNames(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
 		}
 	}
+	var spec task.Spec
+	if err := spec.SetJSON("return", []byte(`"out/"`), time.Time{}); err != nil || !slices.Equal(spec.Return, []string{"out"}) {
+		t.Errorf("a name alone: %q, %v", spec.Return, err)
+	}
 	for _, text := range []string{
 		`["../x"]`, `["a/../../x"]`, `["/etc/passwd"]`, `[""]`, `["[a"]`, `["a[/]b"]`, `["a\\/b"]`, `[".tdf-x"]`, `["a\u0000"]`, `["a\nb"]`, `x`, `{"a":"b"}`, `["` + strings.Repeat("x", 1025) + `"]`,
 		`["a"` + strings.Repeat(`,"a"`, 100) + `]`,

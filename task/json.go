@@ -21,6 +21,9 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	}
 	switch v := value.(type) {
 	case string:
+		if f.alone {
+			return listText([]string{v}), nil
+		}
 		if f.name != jsonArray && f.name != jsonObject && (f.Name != "hold" || v != "") {
 			return v, nil
 		}
@@ -67,6 +70,8 @@ func (f *Field) wantJSON() string {
 	switch {
 	case f.Name == "hold":
 		return "true, false, or the reason as a text"
+	case f.alone:
+		return "a text or a list of texts"
 	case f.name == jsonArray:
 		return "a list of texts"
 	case f.secret:

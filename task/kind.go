@@ -32,6 +32,8 @@ type kind struct {
 	value func(s *Spec) any
 	// textual says that this is a text, or a list of them, secret that nobody who looks at a task, and no error, may show its values.
 	textual, secret bool
+	// alone says that one text may stand for a list of it.
+	alone bool
 }
 
 // bind binds a kind to a field of Spec, whose zero value says nothing: write is
@@ -320,7 +322,8 @@ func listText(l []string) string {
 
 // patterns are names of files below a directory, a JSON array in records.
 func patterns(field func(*Spec) *[]string) kind {
-	return bind(kind{name: jsonArray, limits: "of texts, at most " + strconv.Itoa(maxPatterns), parse: checkPatterns}, field, listText, words)
+	return bind(kind{name: jsonArray, limits: "of texts, at most " + strconv.Itoa(maxPatterns), alone: true, parse: checkPatterns},
+		field, listText, words)
 }
 
 // The most patterns of a task, and the longest one in bytes.

@@ -68,8 +68,8 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	ProgramSHA256 string `json:"program_sha256,omitempty"`
 	// Files are those that the round has returned (see Spec.Return), if any.
 	Files Files `json:"files,omitzero"`
-	// Whole has the streams of which Output and Error are only excerpts, in full, as files named output and error, if they
-	// could be kept ([worker] output_max). It is read as Files are.
+	// Whole has the streams of which Output and Error are only excerpts, as files named output and error, or, where not all
+	// of one could be kept ([worker] output_max), output.cut and error.cut. It is read as Files are.
 	Whole Files `json:"whole,omitzero"`
 	// Resources is what the round got of its node, by name.
 	Resources map[string]Allotted `json:"resources,omitempty"`

@@ -32,6 +32,7 @@ type result struct {
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
 	files, whole   task.Files
+	inFull         bool // whole has all of the streams that were cut
 	handled        bool // by a handler, whose error says what its exit code means
 }
 

@@ -89,9 +89,9 @@ type Settings struct {
 	// OutputLimit is how many bytes of each stream are stored with the task; of
 	// a longer one head and tail are kept. Default 1 MiB, at most 256 MiB.
 	OutputLimit int64
-	// OutputMax is how many bytes of a stream longer than OutputLimit are kept in full beside the record, compressed and for
-	// a time ([server] file_retention). A longer stream is cut to its excerpt. Default 64 MiB, at most 512 MiB; none if
-	// negative.
+	// OutputMax is how many bytes of a stream longer than OutputLimit are kept beside the record, compressed and for a time
+	// ([server] file_retention). Of a still longer one so many are kept, and the end. Default 64 MiB, at most 512 MiB; none
+	// if negative.
 	OutputMax int64
 	// KeepRounds is the number of rounds whose output a task keeps: the first half and the
 	// last half, rounded up. Default 10; all if negative.

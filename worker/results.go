@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/statemachine"
@@ -261,13 +260,7 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 
 // forbidsCut reports whether the task forbids that so much of an output is kept nowhere.
 func (r *round) forbidsCut(res *result) bool {
-	cut := 0
-	for _, stream := range []*capture.Captured{&res.stdout, &res.stderr} {
-		if stream.Truncated {
-			cut++
-		}
-	}
-	return r.Spec.OnCut == task.OnCutFail && cut > res.whole.Count
+	return r.Spec.OnCut == task.OnCutFail && (res.stdout.Truncated || res.stderr.Truncated) && !res.inFull
 }
 
 // whyCut is why not all of an output is kept, where that is forbidden.

@@ -98,14 +98,16 @@ func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, asked 
 	return files, nil
 }
 
-// keepWhole keeps all of a stream of which the record has only an excerpt, and closes it. Failing to is no failure of the round,
-// unless the task says so (see refuseCut).
+// keepWhole keeps all of a stream of which the record has only an excerpt, or more of it than the record has, and closes it. Failing to is
+// no failure of the round, unless the task says so (see refuseCut).
 func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
-	files := map[string]*os.File{}
+	files, lost := map[string]*os.File{}, false
 	for name, stream := range map[string]*capture.Stream{"output": s.out, "error": s.err} {
 		whole, err := stream.Whole()
 		if err != nil {
-			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", name, err))
+			lost = true
+			name += ".cut"
+			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", stream.Name(), err))
 		}
 		if whole != nil {
 			defer func() { _ = whole.Close() }() // nothing of it stays
@@ -126,6 +128,7 @@ func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 	if err != nil {
 		r.journal.add("not all of the output is kept: " + err.Error())
 	}
+	res.inFull = err == nil && !lost
 }
 
 // notReturned is the error of a round whose program has done its part.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -276,8 +277,8 @@ func TestReturnIsRefused(t *testing.T) {
 	}
 }
 
-// Of a stream that is longer than its record takes, all is kept beside it, whatever becomes of the round; what is longer still is cut,
-// and so is what finds no room. on_cut concerns only what is kept nowhere.
+// Of a stream that is longer than its record takes, all is kept beside it, whatever becomes of the round, or of a still longer one the
+// beginning and the tail; nothing of what finds no room. on_cut concerns only what is kept nowhere.
 func TestOutputMax(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -296,8 +297,9 @@ func TestOutputMax(t *testing.T) {
 		{"head -c 10240 /dev/zero; head -c 5000 /dev/zero >&2", map[string]int{"output": 10240, "error": 5000}, ""},
 		{"for i in 1 2 3 4 5; do head -c 1000 /dev/zero; sleep 0.02; done", map[string]int{"output": 5000}, ""},
 		{"head -c 2000 /dev/zero; exit 3", map[string]int{"output": 2000}, "exit status 3"},
-		{"head -c 10241 /dev/zero", nil, "on_cut is fail"},
-		{"head -c 2000 /dev/zero; head -c 10241 /dev/zero >&2", map[string]int{"output": 2000}, "on_cut is fail"},
+		{"head -c 10752 /dev/zero", map[string]int{"output": 10752}, ""}, // with the tail of the excerpt
+		{"head -c 10753 /dev/zero", map[string]int{"output.cut": 10752 + len(capture.Marker(1))}, "on_cut is fail"},
+		{"head -c 2000 /dev/zero; head -c 20000 /dev/zero >&2", map[string]int{"output": 2000, "error.cut": 10752 + len(capture.Marker(9248))}, "on_cut is fail"},
 		{"head -c 3000 /dev/urandom", nil, "on_cut is fail"}, // half the quota is 1000 bytes
 	} {
 		got := s.await(t, s.open(t, s.script(t, "p", c.program), strict), sm.Executed)

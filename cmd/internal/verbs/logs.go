@@ -116,23 +116,12 @@ func writtenBy(t *task.Task, r *task.Round) written {
 // print writes the stream that is asked for. If there is only a part of it, it returns how long it was.
 func (o *output) print(ctx context.Context, s *session, r *task.Round) (cut int64, err error) {
 	if cut = o.cut(r); cut > 0 {
-		out := s.cmd.OutOrStdout()
-		if cli.IsTerminal(out) {
-			out = &terminal{w: out}
-		}
-		names, err := wholeStreams(s.returnedFiles(ctx), r.Whole, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
-			if (name == errorStream) != o.stderr {
-				return nil
-			}
+		printed, full, err := o.printWhole(ctx, s, r)
+		if full {
 			cut = 0
-			_, err := io.Copy(out, content)
-			return err
-		})
-		if own := ownLines(r); err == nil && cut == 0 && o.stderr && own != "" {
-			s.note("%s", cli.SafeLines(own))
 		}
-		if err != nil || cut == 0 && names != nil {
-			return 0, err
+		if printed || err != nil {
+			return cut, err
 		}
 	}
 	text := r.Output
@@ -144,6 +133,30 @@ func (o *output) print(ctx context.Context, s *session, r *task.Round) (cut int6
 	}
 	s.printf("%s", text)
 	return cut, nil
+}
+
+// printWhole writes what is kept of the stream beside its record. It reports whether that is anything, and all.
+func (o *output) printWhole(ctx context.Context, s *session, r *task.Round) (printed, full bool, err error) {
+	stream := map[bool]string{false: outputStream, true: errorStream}[o.stderr]
+	out := s.cmd.OutOrStdout()
+	if cli.IsTerminal(out) {
+		out = &terminal{w: out}
+	}
+	names, whole, err := wholeStreams(s.returnedFiles(ctx), r.Whole, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
+		if name != stream {
+			return nil
+		}
+		_, err := io.Copy(out, content)
+		if t, ok := out.(*terminal); ok && err == nil {
+			err = t.Flush()
+		}
+		return err
+	})
+	printed = slices.Contains(names, stream)
+	if own := ownLines(r); err == nil && printed && o.stderr && own != "" {
+		s.note("%s", cli.SafeLines(own))
+	}
+	return printed, slices.Contains(whole, stream), err
 }
 
 // ownLines are what TDF itself says in the error of a round of whose stderr that has an excerpt only.

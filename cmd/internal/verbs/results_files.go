@@ -57,22 +57,25 @@ func (s *session) returnedFiles(ctx context.Context) readFiles {
 }
 
 // wholeStreams reads the streams of a round of which its record has an excerpt, and gives f each of them by its name. It returns
-// which there were.
-func wholeStreams(read readFiles, whole task.Files, f eachFile) (names []string, err error) {
+// which there were, and which of them in full.
+func wholeStreams(read readFiles, whole task.Files, f eachFile) (names, full []string, err error) {
 	if whole.Count == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	err = read(whole, func(name string, mode fs.FileMode, size int64, content io.Reader) error {
+	err = read(whole, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
+		name, cut := strings.CutSuffix(file, ".cut") // it was longer than output_max
 		if name != outputStream && name != errorStream {
 			return nil
 		}
-		names = append(names, name)
+		if names = append(names, name); !cut {
+			full = append(full, name)
+		}
 		return f(name, mode, size, content)
 	})
 	if errors.Is(err, task.ErrNoBlob) {
 		err = nil
 	}
-	return names, err
+	return names, full, err
 }
 
 // write gives add the files of the folder of a task: what it has returned, its streams, whole where they are kept, and its record. It
@@ -88,11 +91,11 @@ func (r *resultRow) write(read readFiles, add eachFile) error {
 			return err
 		}
 	}
-	whole, err := wholeStreams(read, r.whole, add)
+	whole, full, err := wholeStreams(read, r.whole, add)
 	if err != nil {
 		return err
 	}
-	r.missing = slices.DeleteFunc(slices.Clone(r.missing), func(name string) bool { return slices.Contains(whole, name) })
+	r.missing = slices.DeleteFunc(slices.Clone(r.missing), func(name string) bool { return slices.Contains(full, name) })
 	var object bytes.Buffer
 	if err := r.writeJSON(&object); err != nil {
 		return err

@@ -400,6 +400,16 @@ func TestWholeStreams(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]*os.File{}
 	texts := map[string]string{"output": strings.Repeat("all of it\n", 300), "error": strings.Repeat("no\x1b\n", 50)}
+	cut := b.returns(2, map[string]string{"output.cut": "most of it"})
+	b.srv.Do(t, "HSET", b.ns+":task:2", "0:whole", task.Files{SHA256: cut, Bytes: 1, Count: 1}.Text(), "0:output", "part", "0:output_bytes", "99",
+		"0:output_sha256", "a")
+	b.srv.Do(t, "HDEL", b.ns+":task:2", "0:files")
+	if r := b.run("logs", "2"); r.out != "most of it" || !strings.Contains(r.err, "only a part of the 99 bytes is kept") {
+		t.Errorf("%+v", r)
+	}
+	if r := b.run("results", "--dir", filepath.Join(dir, "cut"), "2"); r.code != 1 || tree(t, filepath.Join(dir, "cut"))["2/output"] != "most of it" {
+		t.Errorf("%+v", r)
+	}
 	for name, text := range texts {
 		file, err := os.Create(filepath.Join(dir, name))
 		if err == nil {
@@ -432,7 +442,7 @@ func TestWholeStreams(t *testing.T) {
 			t.Errorf("logs %s: %d bytes, %+.200v", flag, len(r.out), r)
 		}
 	}
-	if r := b.run("logs", "1,2"); !strings.HasPrefix(r.out, "==> task 1 <==\n"+texts["output"]+"\n==> task 2 <==\n") || r.err != "" {
+	if r := b.run("logs", "1,3"); !strings.HasPrefix(r.out, "==> task 1 <==\n"+texts["output"]+"\n==> task 3 <==\n") || r.err != "" {
 		t.Errorf("%+.200v", r)
 	}
 	out := filepath.Join(dir, "out")

@@ -159,7 +159,7 @@ func workerSection(w *Worker) section {
 			{"sleep_after_success", "0", seconds(&w.SleepAfterSuccess, 0, longest), "Pause after a round that succeeded."},
 			{"sleep_after_failure", "0", seconds(&w.SleepAfterFailure, 0, longest), "Pause after a round that failed."},
 			{"output_limit", "1MiB", size(&w.OutputLimit, kib, 256*mib), "How much of each stream is stored with the task; beyond it, head and tail are kept."},
-			{"output_max", "64MiB", size(&w.OutputMax, 0, 512*mib), "How much of a stream longer than `output_limit` is kept in full beside the record, compressed, for the `file_retention` of the server. A longer stream is cut to its excerpt; 0 keeps none."},
+			{"output_max", "64MiB", size(&w.OutputMax, 0, 512*mib), "How much of a stream longer than `output_limit` is kept beside the record, compressed, for the `file_retention` of the server. Of a still longer one so much is kept, and the end. 0 keeps none."},
 			{"kill_grace", "5", seconds(&w.KillGrace, 0, time.Hour), "Time between SIGTERM and SIGKILL for a program that must stop; shorter than the timeout_grace of the servers, or the worker refuses to start."},
 			{"program_dir", ".", text(&w.ProgramDir, notEmpty), "Directory that holds the programs, each version in a directory of its own; relative to the working directory."},
 			{"environment", "", list(&w.Environment, checkVariable), "Names of the worker's environment variables that programs may see too, separated by commas; `JAVA_*` are all that begin so."},

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -50,8 +51,8 @@ type Options struct {
 	File string
 	// Stream is "stdout" or "stderr", for errors.
 	Stream string
-	// Whole is how many bytes may be kept of a stream that is longer than Limit, in a file that WholeFile makes; no more than
-	// Limit is no such file.
+	// Whole is how many bytes may be kept of a stream that is longer than Limit, in a file that WholeFile makes: all of it, or
+	// so many, a Marker, and the tail of the Excerpt. No more than Limit is no such file.
 	Whole     int64
 	WholeFile func() (*os.File, error)
 }
@@ -100,14 +101,37 @@ func (s *Stream) Finish() (Captured, error) {
 		s.ended = true
 		s.pump.stop()
 		s.err = s.outputError()
+		s.endWhole()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.captured(), s.err // nobody writes any more, so no copy
 }
 
-// Whole is all of a stream that was cut, if it could be kept: call it after Finish, and close it. The error says why it could not.
+// Whole is the file of a stream that was cut in the Excerpt, nil if there is none: call it after Finish, and close it. The error says why
+// not all of the stream is there.
 func (s *Stream) Whole() (*os.File, error) { return s.pump.whole, s.pump.wholeErr }
+
+// Name is that of the stream, as in [Options].
+func (s *Stream) Name() string { return s.pump.options.Stream }
+
+// endWhole writes what stands at the end of a file that was full.
+func (s *Stream) endWhole() {
+	p := &s.pump
+	if p.whole == nil || p.wholeErr == nil {
+		return
+	}
+	tail := s.appendTail(nil, 0, s.limit)
+	tail = tail[max(0, p.options.Whole+int64(len(tail))-p.moved):] // without what is in the file already
+	if missing := p.moved - p.options.Whole - int64(len(tail)); missing > 0 {
+		tail = slices.Concat([]byte(Marker(missing)), tail)
+	} else {
+		p.wholeErr = nil
+	}
+	if _, err := p.whole.Write(tail); err != nil {
+		p.loseWhole(err)
+	}
+}
 
 func (s *Stream) outputError() error {
 	switch {
@@ -231,22 +255,31 @@ func (p *pump) pass(b []byte) {
 	}
 }
 
-// keepWhole writes b behind all that came before, which the excerpt still holds if there is no file yet.
+// keepWhole writes b behind all that came before, which the excerpt still holds if there is no file yet, as far as there is room.
 func (p *pump) keepWhole(b []byte) {
-	if p.moved > p.options.Whole {
-		p.wholeErr = errLonger
-	} else if p.whole == nil {
-		if p.whole, p.wholeErr = p.options.WholeFile(); p.wholeErr == nil {
-			_, p.wholeErr = p.whole.Write(p.excerpt.Captured().Data)
+	var err error
+	if p.whole == nil {
+		if p.whole, err = p.options.WholeFile(); err == nil {
+			b = slices.Concat(p.excerpt.Captured().Data, b)
 		}
 	}
-	if p.wholeErr == nil {
-		_, p.wholeErr = p.whole.Write(b)
+	if over := p.moved - p.options.Whole; err == nil && over > 0 {
+		b, p.wholeErr = b[:max(0, int64(len(b))-over)], errLonger
 	}
-	if p.wholeErr != nil && p.whole != nil {
+	if err == nil {
+		_, err = p.whole.Write(b)
+	}
+	if err != nil {
+		p.loseWhole(err)
+	}
+}
+
+// loseWhole gives the file up.
+func (p *pump) loseWhole(err error) {
+	if p.whole != nil {
 		_ = p.whole.Close() // nothing of it stays
-		p.whole = nil
 	}
+	p.whole, p.wholeErr = nil, err
 }
 
 var errLonger = errors.New("it is longer than output_max")

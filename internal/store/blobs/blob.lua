@@ -27,7 +27,7 @@ elseif A.is == 'complete' then
 elseif A.is ~= '' then
   redis.call('HSET', K.blob, 'witness', A.is)
 end
-local lease = tonumber(A.lease) or tonumber(meta_file_retention or '604800')
+local lease = tonumber(A.lease) or tonumber(meta_return_retention or '604800')
 if not complete then lease = math.min(lease, tonumber(A.put)) end
 local before, till = tonumber(was and redis.call('ZSCORE', K.blobs, A.hash) or '0'), seconds + lease
 redis.call('ZADD', K.blobs, string.format('%d', math.max(before, till)), A.hash)

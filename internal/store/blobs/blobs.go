@@ -26,7 +26,7 @@ var files embed.FS
 
 // Scripts are those of this room.
 var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
-	"blob":   {Libs: []string{conn.LibTypes}, Meta: []string{"blob_bytes", "blob_limit", "blob_quota", "file_retention"}, Writes: true},
+	"blob":   {Libs: []string{conn.LibTypes}, Meta: []string{"blob_bytes", "blob_limit", "blob_quota", "return_retention"}, Writes: true},
 	"unblob": {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
 }}
 
@@ -55,7 +55,8 @@ const (
 
 // PublishBlobs sets the limits for all who put blobs, and how long the files that rounds return are kept.
 func (s *Blobs) PublishBlobs(ctx context.Context, limit, quota int64, retention time.Duration) error {
-	names := []string{"blob_limit", "blob_quota", "file_retention"}
+	// The last is not called file_...: redis-check-aof takes a log for its manifest where a line begins so.
+	names := []string{"blob_limit", "blob_quota", "return_retention"}
 	values := []int64{limit, quota, int64(retention / time.Second)}
 	is, err := s.Redis.HMGet(ctx, s.Keys.Meta(), names...).Result()
 	if err == nil && slices.Equal(values, []int64{conn.Reply(is).Number(0), conn.Reply(is).Number(1), conn.Reply(is).Number(2)}) {
@@ -108,18 +109,19 @@ func (s *Blobs) put(ctx context.Context, b blob, size int64, content io.ReaderAt
 	}
 	for {
 		there, err := s.keep(ctx, b, size, b.stays(), "")
-		if err == nil && !there {
-			if err = s.write(ctx, b, size, content); err == nil {
-				there, err = s.keep(ctx, b, size, b.stays(), complete)
-			}
+		if err != nil || there {
+			return err
 		}
-		switch {
-		case err != nil:
+		if err = s.write(ctx, b, size, content); err == nil {
+			there, err = s.keep(ctx, b, size, b.stays(), complete)
+		}
+		if err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.AnswerLimit())
 			defer cancel()
 			_, failed := s.remove(ctx, b, size, "")
 			return errors.Join(err, failed)
-		case there:
+		}
+		if there {
 			return nil
 		} // else somebody has removed it, or a part of it, meanwhile
 	}

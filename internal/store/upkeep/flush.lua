@@ -12,7 +12,7 @@ if A.seconds ~= '' then
 end
 if token ~= A.token then return 1 end
 -- Workers register before a server publishes the settings again, and without lives the next to connect would take Redis for a new one.
-local kept = {'worker_timeout', 'timeout_grace', 'events', 'quarantine', 'blob_limit', 'blob_quota', 'file_retention', 'lives'}
+local kept = {'worker_timeout', 'timeout_grace', 'events', 'quarantine', 'blob_limit', 'blob_quota', 'return_retention', 'lives'}
 local values = redis.call('HMGET', K.meta, unpack(kept))
 now()
 redis.call('DEL', K.meta)
