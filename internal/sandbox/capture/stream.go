@@ -101,7 +101,9 @@ func (s *Stream) Finish() (Captured, error) {
 		s.ended = true
 		s.pump.stop()
 		s.err = s.outputError()
-		s.endWhole()
+		if s.pump.whole != nil && s.pump.wholeErr != nil {
+			s.endWhole()
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,9 +120,6 @@ func (s *Stream) Name() string { return s.pump.options.Stream }
 // endWhole writes what stands at the end of a file that was full.
 func (s *Stream) endWhole() {
 	p := &s.pump
-	if p.whole == nil || p.wholeErr == nil {
-		return
-	}
 	tail := s.appendTail(nil, 0, s.limit)
 	tail = tail[max(0, p.options.Whole+int64(len(tail))-p.moved):] // without what is in the file already
 	if missing := p.moved - p.options.Whole - int64(len(tail)); missing > 0 {

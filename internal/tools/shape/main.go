@@ -31,7 +31,7 @@ import (
 // reads the node to avoid.
 func rows() []row {
 	return []row{
-		{"Go lines", 81300, (*house).lines},
+		{"Go lines", 81400, (*house).lines},
 		{"Go lines of the product", 68200, (*house).productLines},
 		{"Go files", 388, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
