@@ -126,7 +126,7 @@ func parts(name string) []string {
 	return strings.Split(name, "/")
 }
 
-// visit adds a file if a pattern names it, and skips a directory in which there is none to be found.
+// visit adds a file that a pattern names, and skips a directory that can hold none.
 func (c *chooser) visit(p *packer, name string, d fs.DirEntry) error {
 	if strings.HasPrefix(name, disk.Reserved) {
 		return skipIf(d.IsDir())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -394,7 +395,7 @@ func TestReturnNames(t *testing.T) {
 		t.Errorf("a name alone: %q, %v", spec.Return, err)
 	}
 	for _, text := range []string{
-		`["../x"]`, `["a/../../x"]`, `["/etc/passwd"]`, `[""]`, `["[a"]`, `["a[/]b"]`, `["a\\/b"]`, `[".tdf-x"]`, `["a\u0000"]`, `["a\nb"]`, `x`, `{"a":"b"}`, `["` + strings.Repeat("x", 1025) + `"]`,
+		`["../x"]`, `["a/../../x"]`, `["/etc/passwd"]`, `[""]`, `["[a"]`, `["a[/]b"]`, `["a\\/b"]`, `["` + disk.Reserved + `x"]`, `["a\u0000"]`, `["a\nb"]`, `x`, `{"a":"b"}`, `["` + strings.Repeat("x", 1025) + `"]`,
 		`["a"` + strings.Repeat(`,"a"`, 100) + `]`,
 	} {
 		_, err := task.Parse("return", text)

@@ -90,7 +90,7 @@ type Files struct {
 // Text is the form that records have.
 func (f Files) Text() string { return fmt.Sprintf("%s %d %d", f.SHA256, f.Bytes, f.Count) }
 
-// parseFiles reads that form; what is none says nothing.
+// parseFiles reads that form, and returns the zero value for any other text.
 func parseFiles(text string) Files {
 	words := strings.Split(text, " ")
 	if hash, err := hex.DecodeString(words[0]); len(words) != 3 || len(hash) != sha256.Size || err != nil {

@@ -159,7 +159,7 @@ func (w *Worker) do(ctx context.Context, e *task.Errand) ([]task.StoredVersion, 
 // letGoAgain is how often slots are looked at that were not idle.
 const letGoAgain = 20 * time.Millisecond
 
-// letGo makes idle slots hold none of the versions that are to be removed.
+// letGo makes idle slots give up the versions that are to be removed.
 func (w *Worker) letGo(e *task.Errand) {
 	w.pool.whileIdle(func(s *slot) {
 		if k := s.held.keeps.Load(); k != nil && e.Means(k.program(), k.SHA256) {

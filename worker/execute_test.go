@@ -320,7 +320,7 @@ func TestOnCut(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	wholly := func(d *task.Definition) { storetest.Set(d, "on_cut", "fail", "fail_on", "exit") }
-	long := s.open(t, s.script(t, "long", "head -c 3000 /dev/zero"), wholly)
+	long := s.open(t, s.script(t, "long", "echo x > x; head -c 3000 /dev/zero"), wholly, returning("", "x"))
 	loud := s.open(t, s.script(t, "loud", "head -c 3000 /dev/zero >&2"), wholly)
 	exact := s.open(t, s.script(t, "exact", "head -c 1024 /dev/zero; exit $TDF_ROUND"), wholly)
 	bad := s.open(t, s.script(t, "bad", "head -c 3000 /dev/zero; exit 7"), wholly)
@@ -328,7 +328,7 @@ func TestOnCut(t *testing.T) {
 	s.start(t, setting(t, "output_limit=1KiB", "output_max=0"))
 	for _, id := range []int64{long, loud} {
 		got := s.await(t, id, sm.Executed)
-		checkFields(t, got, map[string]string{"0:class": "program"})
+		checkFields(t, got, map[string]string{"0:class": "program", "0:files": "-"}) // it is a failure before files are returned
 		checkContains(t, "error", got.Fields["0:error"], "output_limit (1024 bytes)", "on_cut is fail")
 	}
 	checkFields(t, s.await(t, bad, sm.Executed), map[string]string{"0:error": "exit status 7"})

@@ -106,7 +106,7 @@ func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 		whole, err := stream.Whole()
 		if err != nil {
 			lost = true
-			name += ".cut"
+			name += capture.CutSuffix
 			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", stream.Name(), err))
 		}
 		if whole != nil {

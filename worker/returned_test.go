@@ -125,8 +125,8 @@ echo x > x; chmod +x x; ln -s /etc/passwd out/l.csv; ln -s out link; mkfifo out/
 	}
 }
 
-// A success without a file that the task names is none. One that fails returns files if the task asks for that, and then
-// needs none.
+// A round that would succeed fails if a name matches no file. One that fails returns files only if its task asks for that, and
+// then needs none.
 func TestReturnOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -186,8 +186,12 @@ func TestReturnWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := s.open(t, s.script(t, "p", "head -c 1000 /dev/urandom > x"), returning("", "x"))
+	bad := s.open(t, s.script(t, "bad", "head -c 1000 /dev/urandom > x; exit 3"), returning("end", "x"))
 	s.start(t)
-	got := s.await(t, id, sm.Executed)
+	got := s.await(t, bad, sm.Executed)
+	checkFields(t, got, map[string]string{"0:class": "program", "0:error": "exit status 3", "0:files": "-"}) // its own failure counts
+	checkContains(t, "log", got.Fields["log"], "could not return files")
+	got = s.await(t, id, sm.Executed)
 	checkFields(t, got, map[string]string{"0:class": "infrastructure", "0:files": "-", "0:exit_code": "0"})
 	checkContains(t, "error", got.Fields["0:error"], "could not return files", "the limit of one blob is 100 bytes",
 		"return less, raise [server] blob_limit")
@@ -213,6 +217,26 @@ func TestReturnWhileRedisIsAway(t *testing.T) {
 		t.Errorf("%d tries (-want +got):\n%s", tries.Load(), diff)
 	}
 	r.log.await(t, "lost the connection to redis")
+}
+
+// Nobody has asked for output beyond the record: a round does not wait for Redis to take that.
+func TestWholeOutputIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, s.script(t, "p", "head -c 2000 /dev/zero"))
+	var tries atomic.Int32
+	s.start(t, setting(t, "output_limit=1KiB"), func(o *options) {
+		o.Backend = keepingBackend{s.Dial(t), func(context.Context) error {
+			tries.Add(1)
+			return task.ErrUnreachable
+		}}
+	})
+	got := s.await(t, id, sm.Executed)
+	checkFields(t, got, map[string]string{"0:error": "", "0:whole": "-", "0:output_bytes": "2000"})
+	checkContains(t, "log", got.Fields["log"], "not all of the output is kept")
+	if tries.Load() != 1 {
+		t.Errorf("%d tries, want 1", tries.Load())
+	}
 }
 
 // What stops a round stops it too while it returns files: it is no success then, and its files are not told of.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/cold"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -153,27 +153,11 @@ func (o *output) printWhole(ctx context.Context, s *session, r *task.Round) (pri
 		return err
 	})
 	printed = slices.Contains(names, stream)
-	if own := ownLines(r); err == nil && printed && o.stderr && own != "" {
+	// What TDF itself says stands behind the excerpt, and not in the stream.
+	if own := strings.Trim(capture.Behind(r.Error, r.ErrorBytes), "\n"); err == nil && printed && o.stderr && own != "" {
 		s.note("%s", cli.SafeLines(own))
 	}
 	return printed, slices.Contains(whole, stream), err
-}
-
-// ownLines are what TDF itself says in the error of a round of whose stderr that has an excerpt only.
-func ownLines(r *task.Round) string {
-	const begins = "\n[tdf: "
-	for at := 0; ; at++ { // a program may write such a line itself
-		next := strings.Index(r.Error[at:], begins)
-		if next < 0 {
-			return ""
-		}
-		at += next
-		number, tail, _ := strings.Cut(r.Error[at+len(begins):], " bytes left out]\n")
-		missing, err := strconv.ParseInt(number, 10, 64)
-		if limit := r.ErrorBytes - missing; err == nil && int64(at) == limit-limit/2 && int64(len(tail)) > limit/2 {
-			return strings.Trim(tail[limit/2:], "\n")
-		}
-	}
 }
 
 // cut is how long the stream that is asked for was before the worker cut it, 0 if it did not.

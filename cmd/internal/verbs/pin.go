@@ -1,12 +1,14 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -197,4 +199,19 @@ func (s *session) pinned(ctx context.Context, source string) (pinned string, err
 				cli.Safe(clean.Source(source)), cli.Safe(err.Error()))
 		}
 	})
+}
+
+// warnNoSource says of tasks without a source and without a class, as which Go functions are called, who runs them.
+func (s *session) warnNoSource(ctx context.Context, specs []task.Spec) {
+	i := slices.IndexFunc(specs, func(spec task.Spec) bool { return spec.Source == "" && spec.Class == "" })
+	if i < 0 {
+		return
+	}
+	queue := cmp.Or(specs[i].Queue, s.cfg.TaskDefaults.Defaults[queueField], task.DefaultQueue)
+	ofClass := func(r task.Reason) bool { return r.Kind == task.KindClass }
+	if q, err := readQueue(ctx, s, queue); err == nil && slices.ContainsFunc(task.Unfit(task.Bucket{}, q.QueueSpec, task.Offer{}), ofClass) {
+		return
+	}
+	s.warn("warning: no --source says where to get program %s, so it runs only where a worker has it: in its program_dir, or as a Go function",
+		cli.Safe(specs[i].Program))
 }

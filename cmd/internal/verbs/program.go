@@ -91,6 +91,14 @@ func (o *asking) ask(ctx context.Context, s *session, e task.Errand) ([]task.Sto
 	})
 }
 
+// look asks which versions there are, and what time it is.
+func (o *asking) look(ctx context.Context, s *session) (stocks []task.Stock, now time.Time, err error) {
+	if stocks, err = o.ask(ctx, s, task.Errand{Versions: s.args}); err == nil {
+		now, err = s.shownAt(ctx)
+	}
+	return stocks, now, err
+}
+
 // stocked writes what workers have answered. Then it says who has not, or could not do it, and makes the exit code.
 func (s *session) stocked(stocks []task.Stock, failed bool, forPeople func()) error {
 	if err := s.result(stocks, forPeople); err != nil {
@@ -176,11 +184,7 @@ func (a *app) programLs() *cobra.Command {
 			"those that have it, ROUNDS those rounds that run it now. USED is when a round had it last.",
 		Example: "  tdf-manager program ls\n  tdf-manager program ls sum --node node-1,node-2\n  tdf-manager program ls --json",
 	}, func(ctx context.Context, s *session) error {
-		stocks, err := o.ask(ctx, s, task.Errand{Versions: s.args})
-		if err != nil {
-			return err
-		}
-		now, err := s.shownAt(ctx)
+		stocks, now, err := o.look(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -249,11 +253,7 @@ func (a *app) programShow() *cobra.Command {
 			"source, and whether rounds run it. A slot holds what it runs, or has run last.",
 		Example: "  tdf-manager program show sum\n  tdf-manager program show sum@3f9a --json",
 	}, func(ctx context.Context, s *session) error {
-		stocks, err := o.ask(ctx, s, task.Errand{Versions: s.args})
-		if err != nil {
-			return err
-		}
-		now, err := s.shownAt(ctx)
+		stocks, now, err := o.look(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -63,7 +64,7 @@ func wholeStreams(read readFiles, whole task.Files, f eachFile) (names, full []s
 		return nil, nil, nil
 	}
 	err = read(whole, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
-		name, cut := strings.CutSuffix(file, ".cut") // it was longer than output_max
+		name, cut := strings.CutSuffix(file, capture.CutSuffix)
 		if name != outputStream && name != errorStream {
 			return nil
 		}

@@ -357,21 +357,6 @@ func (s *session) queueCheck(ctx context.Context) func(name string) error {
 	}
 }
 
-// warnNoSource says of tasks without a source and without a class, as which Go functions are called, who runs them.
-func (s *session) warnNoSource(ctx context.Context, specs []task.Spec) {
-	i := slices.IndexFunc(specs, func(spec task.Spec) bool { return spec.Source == "" && spec.Class == "" })
-	if i < 0 {
-		return
-	}
-	queue := cmp.Or(specs[i].Queue, s.cfg.TaskDefaults.Defaults[queueField], task.DefaultQueue)
-	ofClass := func(r task.Reason) bool { return r.Kind == task.KindClass }
-	if q, err := readQueue(ctx, s, queue); err == nil && slices.ContainsFunc(task.Unfit(task.Bucket{}, q.QueueSpec, task.Offer{}), ofClass) {
-		return
-	}
-	s.warn("warning: no --source says where to get program %s, so it runs only where a worker has it: in its program_dir, or as a Go function",
-		cli.Safe(specs[i].Program))
-}
-
 // idsOf are the ids of tasks of a submission: of all, of those it opened, and of
 // those that were there before because of their keys.
 func idsOf(opened []task.Opened) (ids, fresh, existing []int64) {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,8 +40,29 @@ type Captured struct {
 // Marker is the text that stands between head and tail of an output that was
 // cut, for the given number of missing bytes. It is not counted in the limit.
 func Marker(missing int64) string {
-	return "\n[tdf: " + strconv.FormatInt(missing, 10) + " bytes left out]\n"
+	return markerBegins + strconv.FormatInt(missing, 10) + markerEnds
 }
+
+const markerBegins, markerEnds = "\n[tdf: ", " bytes left out]\n"
+
+// Behind is what stands in a text behind the Data of a stream of that size that was cut, empty if nothing does.
+func Behind(text string, size int64) string {
+	for at := 0; ; at++ { // a program may write such a line itself
+		next := strings.Index(text[at:], markerBegins)
+		if next < 0 {
+			return ""
+		}
+		at += next
+		number, tail, _ := strings.Cut(text[at+len(markerBegins):], markerEnds)
+		missing, err := strconv.ParseInt(number, 10, 64)
+		if limit := size - missing; err == nil && int64(at) == limit-limit/2 && int64(len(tail)) > limit/2 {
+			return tail[limit/2:]
+		}
+	}
+}
+
+// CutSuffix ends the name of a file that has not all of a stream (see [Stream.Whole]).
+const CutSuffix = ".cut"
 
 // Options say what is kept of a stream.
 type Options struct {
@@ -110,8 +132,8 @@ func (s *Stream) Finish() (Captured, error) {
 	return s.captured(), s.err // nobody writes any more, so no copy
 }
 
-// Whole is the file of a stream that was cut in the Excerpt, nil if there is none: call it after Finish, and close it. The error says why
-// not all of the stream is there.
+// Whole returns the file of a stream that the Excerpt has cut, nil if none was made. Call it after Finish, and close the file. The
+// error says why the file has not all of the stream.
 func (s *Stream) Whole() (*os.File, error) { return s.pump.whole, s.pump.wholeErr }
 
 // Name is that of the stream, as in [Options].

@@ -13,7 +13,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -162,9 +161,9 @@ func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, i
 	return r.Number(0) == 1, nil
 }
 
-// noMemory makes it an error of room that Redis has no more memory; others wait for that to pass.
+// noMemory makes a lack of memory an error of room: whoever puts a blob does not wait for memory, as others do.
 func (s *Blobs) noMemory(b blob, size int64, err error) error {
-	if err == nil || !strings.Contains(err.Error(), "OOM command not allowed") {
+	if !conn.OutOfMemory(err) {
 		return err
 	}
 	return &RoomError{Size: size, family: b.family, setting: "maxmemory", what: "the memory of Redis"}

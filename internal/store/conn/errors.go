@@ -159,6 +159,16 @@ func hindered(text string) *hindrance {
 	return nil
 }
 
+// OutOfMemory reports whether Redis has refused a command because it may take no more memory.
+func OutOfMemory(err error) bool {
+	answer, ok := errors.AsType[redis.Error](err)
+	if !ok {
+		return false
+	}
+	h := hindered(answer.Error())
+	return h != nil && h.setting == "maxmemory"
+}
+
 // Quote makes a text from Redis safe and short enough for messages.
 func Quote(text string) string {
 	const most = 80
