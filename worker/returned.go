@@ -105,9 +105,8 @@ func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 	for name, stream := range map[string]*capture.Stream{"output": s.out, "error": s.err} {
 		whole, err := stream.Whole()
 		if err != nil {
-			lost = true
-			name += capture.CutSuffix
-			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", stream.Name(), err))
+			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", name, err))
+			lost, name = true, name+capture.CutSuffix
 		}
 		if whole != nil {
 			defer func() { _ = whole.Close() }() // nothing of it stays

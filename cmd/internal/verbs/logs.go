@@ -97,11 +97,9 @@ func (o *output) do(s *session, t *task.Task) error {
 	var notRead error
 	missing := o.cut(r)
 	err = s.result(writtenBy(t, r), func() { missing, notRead = o.print(s.cmd.Context(), s, r) })
-	if err == nil {
-		err = notRead
-	}
-	if size := missing; err == nil && size > 0 && !s.json {
-		s.warn("only a part of the %d bytes is kept ([worker] output_limit, output_max)", size)
+	err = errors.Join(err, notRead)
+	if err == nil && missing > 0 && !s.json {
+		s.warn("only a part of the %d bytes is kept ([worker] output_limit, output_max)", missing)
 	}
 	if other := o.unseen(r); err == nil && other != "" && !s.json {
 		s.note("nothing on stdout; --stderr shows its %d bytes", len(other))

@@ -112,8 +112,7 @@ func (r *resultRow) write(read readFiles, add eachFile) error {
 	return nil
 }
 
-// taskFile has the row as JSON.
-const taskFile = "task.json"
-
-// filesFolder is the folder of the files that a task has returned, in that of the task.
-const filesFolder = "files"
+const (
+	taskFile    = "task.json" // has the row as JSON
+	filesFolder = "files"     // has what the task returned
+)

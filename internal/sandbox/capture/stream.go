@@ -136,9 +136,6 @@ func (s *Stream) Finish() (Captured, error) {
 // error says why the file has not all of the stream.
 func (s *Stream) Whole() (*os.File, error) { return s.pump.whole, s.pump.wholeErr }
 
-// Name is that of the stream, as in [Options].
-func (s *Stream) Name() string { return s.pump.options.Stream }
-
 // endWhole writes what stands at the end of a file that was full.
 func (s *Stream) endWhole() {
 	p := &s.pump

@@ -203,9 +203,7 @@ func (s *Blobs) roomFor(ctx context.Context, b blob, size int64) error {
 	most, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
 	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
 	if usable := int64(float64(most) * (1 - spare)); most > 0 && used+size > usable {
-		return &RoomError{
-			Size: size, Most: usable, Taken: used, family: b.family, setting: "maxmemory", what: "what blobs may take of the memory of Redis",
-		}
+		return &RoomError{Size: size, Most: usable, Taken: used, family: b.family, setting: "maxmemory", what: "the part of memory for blobs"}
 	}
 	return nil
 }

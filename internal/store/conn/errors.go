@@ -161,12 +161,11 @@ func hindered(text string) *hindrance {
 
 // OutOfMemory reports whether Redis has refused a command because it may take no more memory.
 func OutOfMemory(err error) bool {
-	answer, ok := errors.AsType[redis.Error](err)
-	if !ok {
-		return false
+	if answer, ok := errors.AsType[redis.Error](err); ok {
+		h := hindered(answer.Error())
+		return h != nil && h.setting == "maxmemory"
 	}
-	h := hindered(answer.Error())
-	return h != nil && h.setting == "maxmemory"
+	return false
 }
 
 // Quote makes a text from Redis safe and short enough for messages.
