@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
@@ -30,10 +31,7 @@ func needRsync(t *testing.T) {
 func startDaemon(t *testing.T, dir string) string {
 	t.Helper()
 	needRsync(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	noErr(t, err)
-	addr := l.Addr().(*net.TCPAddr)
-	noErr(t, l.Close())
+	addr := fmt.Sprintf("127.0.0.1:%d", hosttest.Port(t))
 	conf := t.TempDir()
 	secrets := write(t, filepath.Join(conf, "secrets"), []byte("me:canary\n"), 0o600)
 	// As nobody, what root's daemon becomes, it may not pass the directory that holds dir.
@@ -41,14 +39,14 @@ func startDaemon(t *testing.T, dir string) string {
 	file := write(t, filepath.Join(conf, "rsyncd.conf"), []byte("pid file = "+filepath.Join(conf, "pid")+
 		"\n[m]\n"+module+"[locked]\n"+module+"auth users = me\nsecrets file = "+secrets+"\nstrict modes = no\n"), 0o644)
 	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+file, "--address=127.0.0.1",
-		fmt.Sprintf("--port=%d", addr.Port))
+		"--port="+addr[strings.LastIndexByte(addr, ':')+1:])
 	noErr(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	waitForPort(t, addr.String())
-	return addr.String()
+	waitForPort(t, addr)
+	return addr
 }
 
 func waitForPort(t *testing.T, addr string) {

@@ -1,14 +1,13 @@
 package redisfaults
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
@@ -32,7 +31,7 @@ func startCluster(tb testing.TB) *cluster {
 	tb.Helper()
 	c := &cluster{}
 	for i := range 2 * clusterMasters {
-		bus := freePort(tb)
+		bus := strconv.Itoa(hosttest.Port(tb))
 		node := redistest.Start(tb, redistest.Replicated(),
 			redistest.WithConfig("cluster-enabled", "yes"), redistest.WithConfig("cluster-node-timeout", "2000"),
 			redistest.WithConfig("cluster-replica-validity-factor", "0"), redistest.WithConfig("cluster-port", bus))
@@ -45,20 +44,6 @@ func startCluster(tb testing.TB) *cluster {
 	}
 	c.join(tb)
 	return c
-}
-
-// freePort is a port that nobody listens on.
-func freePort(tb testing.TB) string {
-	tb.Helper()
-	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err := errors.Join(err, l.Close()); err != nil {
-		tb.Fatal(err)
-	}
-	return port
 }
 
 // join gives each master its slots and its replica.

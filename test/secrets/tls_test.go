@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
@@ -41,23 +41,13 @@ func issue(t *testing.T) *certificates {
 	c := &certificates{
 		ca: filepath.Join(dir, "ca.pem"), otherCA: filepath.Join(dir, "other.pem"),
 		cert: filepath.Join(dir, "redis.pem"), key: filepath.Join(dir, "redis.key"),
-		clientCert: filepath.Join(dir, "client.pem"), clientKey: filepath.Join(dir, "client.key"), port: freePort(t),
+		clientCert: filepath.Join(dir, "client.pem"), clientKey: filepath.Join(dir, "client.key"), port: hosttest.Port(t),
 	}
 	mine := newAuthority(t, c.ca)
 	newAuthority(t, c.otherCA)
 	mine.sign(t, c.cert, c.key, "localhost")
 	mine.sign(t, c.clientCert, c.clientKey, "client")
 	return c
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // server are the settings of a Redis that speaks TLS, and demands a certificate of

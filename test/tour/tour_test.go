@@ -3,7 +3,6 @@ package tour
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 // limit is far above what the tour takes on a machine that has other things to do: some twenty seconds.
@@ -63,7 +64,7 @@ func TestLongReadmeTour(t *testing.T) {
 	}
 	script = strings.NewReplacer(
 		"make build && export PATH=$PWD/bin:$PATH", "export PATH="+build(t)+":$PATH",
-		"/tmp/tour", dir, "7380", freePort(t),
+		"/tmp/tour", dir, "7380", strconv.Itoa(hosttest.Port(t)),
 		"\ntdf-manager --config tour.cfg wait\n", "\ntdf-manager --config tour.cfg wait || echo \"wait: $?\"\n",
 		"wait 8-14\n", "wait 8-14 || echo \"second wait: $?\"\n",
 		"wait %2 %3 %4; kill %1", "wait %2 %3 %4 || :; kill %1; wait || :; echo stopped",
@@ -99,18 +100,4 @@ func build(t *testing.T) string {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return bin
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		t.Fatalf("%v is no TCP address", l.Addr())
-	}
-	return strconv.Itoa(addr.Port)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +21,48 @@ import (
 // ErrNotPermitted says that this process cannot make network namespaces: it
 // takes root, and the programs ip and nsenter.
 var ErrNotPermitted = errors.New("making network namespaces needs root, ip and nsenter")
+
+// Ports that [ReservePort] gives lie below those that Linux gives to clients and to listeners that ask for any.
+const (
+	firstPort = 12000
+	ports     = 18000
+	portTries = 1000
+)
+
+// Port gives a port of the loopback address to the test alone, until it ends. The server that listens there may
+// be stopped and started again.
+func Port(tb testing.TB) int {
+	tb.Helper()
+	port, free, err := ReservePort()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(free)
+	return port
+}
+
+// ReservePort is [Port] without a test: the port is the caller's until free is called, or the process ends. What marks
+// it for other processes is the name of a socket.
+func ReservePort() (port int, free func(), err error) {
+	var mark net.Listener
+	for range portTries {
+		port = firstPort + mathrand.IntN(ports)
+		if mark, err = listen("unix", fmt.Sprintf("@tdf-test-port-%d", port)); err != nil {
+			continue
+		}
+		var trial net.Listener
+		if trial, err = listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = trial.Close()
+			return port, func() { _ = mark.Close() }, nil
+		}
+		_ = mark.Close()
+	}
+	return 0, nil, fmt.Errorf("looking for a free port: %w", err)
+}
+
+func listen(network, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), network, address) //nolint:wrapcheck // ReservePort does
+}
 
 // HubAddress is what the far end reaches the hub by, of the documentation
 // network. Nothing else is reachable from either end.

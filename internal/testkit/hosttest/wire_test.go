@@ -55,3 +55,16 @@ func reached(t *testing.T, w *hosttest.Wire, to net.Addr) bool {
 	words := append(w.Enter(), "bash", "-c", "exec 3<>/dev/tcp/"+host+"/"+port)
 	return exec.CommandContext(ctx, words[0], words[1:]...).Run() == nil
 }
+
+// A port belongs to one test, although nobody listens there yet.
+func TestPort(t *testing.T) {
+	t.Parallel()
+	given := map[int]bool{}
+	for range 500 {
+		port := hosttest.Port(t)
+		if given[port] {
+			t.Fatalf("port %d was given twice", port)
+		}
+		given[port] = true
+	}
+}

@@ -16,8 +16,8 @@
 package redistest
 
 import (
-	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -31,12 +31,13 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 const (
 	startLimit = 10 * time.Second
 	stopLimit  = 5 * time.Second
-	portTries  = 5
 )
 
 // Server is a private redis-server. Its methods may be called from any
@@ -45,9 +46,10 @@ type Server struct {
 	dir      string
 	settings settings
 	shared   bool
+	addr     string
+	freePort func()
 
 	mu      sync.Mutex
-	addr    string
 	process *process // nil while the server is down
 }
 
@@ -68,41 +70,25 @@ func Start(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// launch starts a server in a fresh directory. Its port is free when it is
-// chosen, but another process may take it first, so a failed start is repeated
-// on another port.
+// launch starts a server in a fresh directory. Its port stays its own while it is down.
 func launch(opts ...Option) (*Server, error) {
 	// Not tb.TempDir: a long test name would exceed the 108 bytes of a socket path.
 	dir, err := os.MkdirTemp("", "tdf-redis-")
 	if err != nil {
 		return nil, fmt.Errorf("directory for redis-server: %w", err)
 	}
-	s := &Server{dir: dir}
+	port, free, err := hosttest.ReservePort()
+	if err != nil {
+		return nil, fmt.Errorf("port for redis-server: %w", err)
+	}
+	s := &Server{dir: dir, addr: fmt.Sprintf("127.0.0.1:%d", port), freePort: free}
 	for _, opt := range opts {
 		opt(&s.settings)
 	}
-	for range portTries {
-		if s.addr, err = freeAddr(); err != nil {
-			break
-		}
-		if err = s.up(); err == nil {
-			return s, nil
-		}
-		_ = os.Remove(s.settings.file(dir)) // it names the port
+	if err := s.up(); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
-	_ = os.RemoveAll(dir)
-	return nil, err
-}
-
-// freeAddr returns a loopback address whose port nobody listens on.
-func freeAddr() (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String(), nil
+	return s, nil
 }
 
 // Addr returns the server's loopback address as host:port. It stays the same
@@ -136,6 +122,7 @@ func (s *Server) PID() int {
 func (s *Server) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.freePort()
 	err := s.down(syscall.SIGTERM)
 	if rm := os.RemoveAll(s.dir); err == nil && rm != nil {
 		err = fmt.Errorf("removing the directory of redis-server: %w", rm)
