@@ -264,7 +264,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 		return nil, err
 	}
 	for i, f := range found {
-		id, plan := ids[i], task.PlanID(number(f[planField]))
+		id, plan := ids[i], task.PlanOf(f[planField])
 		if plan == 0 {
 			continue
 		}
@@ -291,7 +291,7 @@ func (m *Manager) refusal(
 			return nil, err
 		}
 	}
-	if state := plans[plan].State; state != task.PlanReady {
+	if state := plans[plan].State; state != task.PlanReady && !(plans[plan].Job && state == task.PlanBuilding) {
 		return fmt.Errorf("task %d: %w", id, &PlanStateError{ID: plan, State: state}), nil
 	}
 	return nil, nil

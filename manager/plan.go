@@ -74,7 +74,7 @@ func (m *Manager) PlanTasks(ctx context.Context, id task.PlanID) iter.Seq2[int64
 // [task_defaults] says of these four. The error may match [task.ErrNoPlan] or
 // [task.ErrPlanState], or be a *[NeedError].
 func InPlan(id task.PlanID) SubmitOption {
-	return func(s *submission) { s.plan, s.size = id, min(s.size, plans.PlanTasks) }
+	return func(s *submission) { s.plan, s.job, s.size = id, nil, min(s.size, plans.PlanTasks) }
 }
 
 // resolve puts ids for what was opened before in the same submission.

@@ -109,7 +109,7 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 			one.Existing = one.New != 0
 		default:
 			d.Needs = task.ParseNeeds(fields[needsField])
-			plan := task.PlanID(number(fields[planField]))
+			plan := task.PlanOf(fields[planField])
 			plans[plan] = append(plans[plan], repeat{d, one, plan})
 		}
 	}

@@ -228,6 +228,8 @@ func (s *selector) all(ctx context.Context) error {
 			}
 		}
 		return nil
+	case s.sel.Plan != 0:
+		return s.planned(ctx)
 	case s.sel.Newest:
 		return s.newest(ctx)
 	}
@@ -247,6 +249,36 @@ func (s *selector) all(ctx context.Context) error {
 		return err
 	}
 	return s.walk(ctx, spans)
+}
+
+// planned looks at what a plan lists, the newest first if that is wanted. Of a long list what is newest of each state is found sooner
+// among the tasks in that state.
+func (s *selector) planned(ctx context.Context) error {
+	if s.sel.Newest && s.sel.Limit > 0 {
+		p, err := s.m.store.Plan(ctx, s.sel.Plan)
+		if err == nil && p.Total > s.held {
+			return s.newest(ctx)
+		}
+		if err != nil && !errors.Is(err, task.ErrNoPlan) {
+			return err
+		}
+	}
+	for n := 0; ; n++ {
+		offset := n * s.size
+		if s.sel.Newest {
+			offset = -offset - s.size // from the end
+		}
+		ids, err := s.m.store.PlanTasks(ctx, s.sel.Plan, offset, s.size)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if s.sel.Newest {
+			slices.Reverse(ids)
+		}
+		if err := s.walked(ctx, ids); err != nil {
+			return err
+		}
+	}
 }
 
 // spans are all ids among which there may be tasks now.

@@ -86,7 +86,7 @@ func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definiti
 	}
 	if by := &s.definer; by.queue != queue || by.rules != rules {
 		defaults := []task.Defaults{given, configured.Defaults}
-		if s.plan > 0 {
+		if s.plan > 0 && s.job == nil {
 			defaults = []task.Defaults{given, planDefaults, configured.Defaults}
 		}
 		*by = definer{Definer: task.NewDefiner(defaults...), queue: queue, rules: rules}

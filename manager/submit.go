@@ -49,7 +49,7 @@ func (m *Manager) Submit(ctx context.Context, spec task.Spec, opts ...SubmitOpti
 	if err == nil {
 		err = sub.await(ctx)
 	}
-	if err != nil {
+	if err = sub.endJob(ctx, err); err != nil {
 		return task.Opened{}, fmt.Errorf("submit: %w", err)
 	}
 	return sub.opened[0], nil
@@ -61,22 +61,26 @@ func (m *Manager) Submit(ctx context.Context, spec task.Spec, opts ...SubmitOpti
 // [Manager.Check] beforehand where nothing shall be opened then.
 func (m *Manager) SubmitAll(ctx context.Context, specs iter.Seq[task.Spec], opts ...SubmitOption) ([]task.Opened, error) {
 	sub := m.newSubmission(opts)
-	for spec := range specs {
-		if err := sub.add(ctx, &spec); err != nil {
-			if earlier := sub.await(ctx); earlier != nil {
-				err = earlier
-			}
-			return sub.opened, sub.failed(err)
-		}
-	}
-	err := sub.next(ctx)
-	if err == nil {
-		err = sub.await(ctx)
-	}
-	if err != nil {
+	err := sub.all(ctx, specs)
+	if err = sub.endJob(ctx, err); err != nil {
 		return sub.opened, sub.failed(err)
 	}
 	return sub.opened, nil
+}
+
+func (s *submission) all(ctx context.Context, specs iter.Seq[task.Spec]) error {
+	for spec := range specs {
+		if err := s.add(ctx, &spec); err != nil {
+			if earlier := s.await(ctx); earlier != nil {
+				return earlier
+			}
+			return err
+		}
+	}
+	if err := s.next(ctx); err != nil {
+		return err
+	}
+	return s.await(ctx)
 }
 
 // openBatch may send the request several times: its key makes that safe.
@@ -110,6 +114,7 @@ type submission struct {
 	opened   []task.Opened
 	now      time.Time         // of Redis, when a task of the batch with a StartIn or EndIn was defined
 	plan     task.PlanID       // that all of them belong to, 0 for none
+	job      *job              // that they become, nil for none; then plan is its number
 	definer  definer           // of the task before
 	pins     map[string]string // sources with their pins, by what was given
 }
@@ -189,7 +194,7 @@ func (s *submission) put(ctx context.Context, spec *task.Spec) error {
 	}
 	d.Needs = s.resolve(spec.Needs)
 	b := &s.batch
-	if err := tasks.CheckNeeds(&d, len(b.tasks), s.plan > 0); err != nil {
+	if err := tasks.CheckNeeds(&d, len(b.tasks), s.plan > 0 && s.job == nil); err != nil {
 		return err
 	}
 	if len(b.tasks) == 0 {
@@ -211,6 +216,9 @@ func (s *submission) next(ctx context.Context) error {
 	if len(s.batch.tasks) == 0 {
 		return s.await(ctx)
 	}
+	if err := s.makeJob(ctx); err != nil {
+		return err
+	}
 	place := s.sent()
 	o, bad := s.prepare(&s.batch, place) // while that one is on its way
 	if err := s.await(ctx); err != nil {
@@ -220,7 +228,7 @@ func (s *submission) next(ctx context.Context) error {
 		return bad
 	}
 	s.send(ctx, o, place)
-	if s.plan > 0 {
+	if s.plan > 0 && s.job == nil {
 		return s.await(ctx)
 	}
 	return nil
@@ -230,7 +238,7 @@ func (s *submission) next(ctx context.Context) error {
 // that the same submission repeated makes the same requests.
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
 	return s.m.store.Prepare(tasks.OpenRequest{
-		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Plan: s.plan, Life: s.life,
+		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Plan: s.plan, Job: s.job != nil, Life: s.life,
 		Digest: s.digest(b), Rules: b.rules,
 	})
 }

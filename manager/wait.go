@@ -400,6 +400,7 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 // what it has read last, nil for nothing.
 func (m *Manager) WaitPlan(ctx context.Context, id task.PlanID, report func(*task.Plan)) (*task.Plan, error) {
 	var last, told *task.Plan
+	name := fmt.Sprintf("plan %d", id)
 	err := m.watch(ctx, func() (more bool, err error) {
 		p, err := m.Plan(ctx, id)
 		switch {
@@ -410,7 +411,9 @@ func (m *Manager) WaitPlan(ctx context.Context, id task.PlanID, report func(*tas
 		case last != nil && !p.Created.Equal(last.Created):
 			return false, fmt.Errorf("plan %d: %w; the id means another plan now", id, task.ErrGone)
 		}
-		last = p
+		if last = p; p.Job {
+			name = fmt.Sprintf("job j%d", id)
+		}
 		return false, nil
 	}, func() bool {
 		if last == nil { // Redis is away
@@ -422,7 +425,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id task.PlanID, report func(*tas
 		told = last
 		return last.State.Terminal() && last.Left <= 0
 	})
-	return last, waitEnded(ctx, fmt.Sprintf("wait for plan %d", id), err)
+	return last, waitEnded(ctx, "wait for "+name, err)
 }
 
 func samePlan(p, as *task.Plan) bool {

@@ -43,6 +43,9 @@ type PlanSpec struct {
 	Name string `json:"name"`
 	// OnFailure is FailureCancels if empty.
 	OnFailure OnFailure `json:"on_failure"`
+	// Job says that its tasks need nothing of one another. They may run as soon as they are added, also before the plan is
+	// ready, and cost what tasks of no plan do. It is what one call of the verb submit has made.
+	Job bool `json:"job"`
 	// RequestKey names the request for 24 hours: given again, it returns the id of
 	// the first time. Without it one is made up, which covers replies lost on the way.
 	RequestKey string `json:"-"`
@@ -54,6 +57,12 @@ type PlanSpec struct {
 // PlanID is the number of a plan, from 1 on. Tasks are numbered on their own, so that task 7
 // and plan 7 have nothing to do with one another.
 type PlanID int64
+
+// PlanOf reads the field plan of a task: the number of a plan, j and that of a job, or nothing.
+func PlanOf(text string) PlanID {
+	id, _ := strconv.ParseInt(strings.TrimPrefix(text, "j"), 10, 64)
+	return PlanID(id)
+}
 
 // Plan is a plan as it was when it was read: a named set of tasks that need one
 // another's results. Its RequestKey and Contents are empty.

@@ -147,7 +147,7 @@ func Decode(id int64, fields map[string]string) *Task {
 		CancelRequested: ParseMoment(fields["cancel_requested"]), CancelReason: fields["cancel_reason"],
 		RetryOf: number("retry_of"), RetriedBy: number("retried_by"),
 		ReplayOf: number("replay_of"), ReplayRound: int(number("replay_round")),
-		Plan: PlanID(number("plan")), DoomedBy: number("doomed_by"), Skipped: fields["skipped"] == "1",
+		Plan: PlanOf(fields["plan"]), DoomedBy: number("doomed_by"), Skipped: fields["skipped"] == "1",
 		Rounds: decodeRounds(fields), Log: parseLog(fields["log"]), Namespace: fields["namespace"], Fields: fields,
 	}
 	t.decode(fields)

@@ -179,8 +179,8 @@ func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *bulk.T
 }
 
 // selectorHelp tells how tasks are named, in the help of all verbs that take some.
-const selectorHelp = "Name tasks as 7, 3-9, 1,3,5-8, last (the one opened last) or all. --state, --queue, --program and\n" +
-	"--match select among them, or, without names, among all tasks."
+const selectorHelp = "Name tasks as 7, 3-9, 1,3,5-8 or all, or a job as j7 (see jobs), or last, the job of the task opened\n" +
+	"last. --state, --queue, --program and --match select among them, or, without names, among all tasks."
 
 // retriedHelp says what --state leaves out in verbs that look at tasks. Those that go on with them take it too.
 const retriedHelp = "--state failed, or another end, leaves it out."
@@ -202,12 +202,12 @@ func (c *choice) selection(ctx context.Context, s *session) (manager.Selection, 
 }
 
 // archived is selection of tasks of an archive. newest says what the word last means.
-func (c *choice) archived(s *session, newest func() (int64, error)) (manager.Selection, error) {
+func (c *choice) archived(s *session, newest func() (bulk.Last, error)) (manager.Selection, error) {
 	return c.read(s, c.Archived, newest)
 }
 
 func (c *choice) read(
-	s *session, parse func(newest func() (int64, error)) (manager.Selection, error), newest func() (int64, error),
+	s *session, parse func(newest func() (bulk.Last, error)) (manager.Selection, error), newest func() (bulk.Last, error),
 ) (manager.Selection, error) {
 	for _, name := range []string{queueField, programField, "match"} {
 		if flag := s.cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {

@@ -22,10 +22,10 @@ func TestSubmitCommand(t *testing.T) {
 	}{
 		{"", "", []string{"simulate", "--seed", "7"}, "opened task 1: simulate --seed 7\n", "command:simulate", []string{"--seed 7"}},
 		{"", "", []string{"/usr/bin/printf", "a b", ""}, "opened task 2: /usr/bin/printf \"a b\" \"\"\n", "command:/usr/bin/printf", []string{`"a b" ""`}},
-		{"", "--array 8-9", []string{"simulate", "--seed={}"}, "opened 2 tasks: 3-4\n", "command:simulate", []string{"--seed=8", "--seed=9"}},
-		{"", "--array 8-9", []string{"seq"}, "opened 2 tasks: 5-6\n", "command:seq", []string{"8", "9"}},
-		{"a b.wav\r\n\n", "--each-line -", []string{"flac", "-o", "{}.flac", "{}"}, "opened 2 tasks: 7-8\n", "command:flac", []string{`-o "a b.wav.flac" "a b.wav"`, `-o .flac ""`}},
-		{"echo 'x  y' | wc; exit 3\n# no\n", "--each-line -", nil, "opened 2 tasks: 9-10\n", "command:sh", []string{`-c "echo 'x  y' | wc; exit 3"`, `-c "# no"`}},
+		{"", "--array 8-9", []string{"simulate", "--seed={}"}, "opened 2 tasks: 3-4, as job j3\n", "command:simulate", []string{"--seed=8", "--seed=9"}},
+		{"", "--array 8-9", []string{"seq"}, "opened 2 tasks: 5-6, as job j4\n", "command:seq", []string{"8", "9"}},
+		{"a b.wav\r\n\n", "--each-line -", []string{"flac", "-o", "{}.flac", "{}"}, "opened 2 tasks: 7-8, as job j5\n", "command:flac", []string{`-o "a b.wav.flac" "a b.wav"`, `-o .flac ""`}},
+		{"echo 'x  y' | wc; exit 3\n# no\n", "--each-line -", nil, "opened 2 tasks: 9-10, as job j6\n", "command:sh", []string{`-c "echo 'x  y' | wc; exit 3"`, `-c "# no"`}},
 		{`{"source":"command:du","input":"-s /"}`, "--from-json -", nil, "opened task 11: du -s /\n", "command:du", []string{"-s /"}},
 	} {
 		before, _ := b.store.LastID(t.Context())
@@ -103,7 +103,7 @@ func TestSubmitWait(t *testing.T) {
 	run.says(t, run.out, "opened 2 tasks: 5-6")
 	send()
 	run.ends(t, 130)
-	wantText(t, run.err.String(), "the tasks go on; wait for them with: tdf-manager wait 5-6")
+	wantText(t, run.err.String(), "the tasks go on; wait for them with: tdf-manager wait j3")
 	if r := b.run("submit", "--wait", "--json", "--", "seq"); r.code != 2 {
 		t.Errorf("--wait with --json: %+v", r)
 	}

@@ -50,7 +50,8 @@ func (a *app) logs() *cobra.Command {
 		if cmd.Flags().Changed("round") && o.round < 0 {
 			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
 		}
-		one := len(args) == 1 && !o.choice.Narrow() && args[0] != bulk.AllTasks && !strings.ContainsAny(args[0], ",-")
+		one := len(args) == 1 && !o.choice.Narrow() && args[0] != bulk.AllTasks && bulk.JobOf(args[0]) == 0 &&
+			(o.following || args[0] != bulk.LastTask) && !strings.ContainsAny(args[0], ",-")
 		switch {
 		case len(args) == 0 && !o.choice.Narrow():
 			return cli.Usagef(whichTasks)
@@ -357,8 +358,13 @@ func (o *output) several(ctx context.Context, s *session, a *cold.Archive) error
 		return err
 	}
 	m := &manyOutputs{output: o, s: s, objects: jsonArray{out: s.out}}
+	alone := o.choice.OnlyJob() && len(w.ids) == 1 // as by its id
 	for t, err := range w.all(ctx) {
-		if err == nil {
+		switch {
+		case err != nil:
+		case alone:
+			return o.do(s, t)
+		default:
 			err = m.take(ctx, t)
 		}
 		if err != nil {

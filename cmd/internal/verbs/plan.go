@@ -36,8 +36,9 @@ func (a *app) plan() *cobra.Command {
 // planID reads the id of a plan, and last for the one that was made last.
 func (s *session) planID(ctx context.Context, text string) (task.PlanID, error) {
 	if text == bulk.LastTask {
-		for p, err := range s.manager.Plans(ctx) {
-			return p.ID, err
+		newest, err := s.plans(ctx, 1, func(p *task.Plan) bool { return !p.Job })
+		if err != nil || len(newest) > 0 {
+			return newest[0].ID, err
 		}
 		return 0, cli.WithCode(cli.ExitUsage, fmt.Errorf("there is no plan yet; make one with %s", s.command("plan submit FILE")))
 	}
@@ -137,17 +138,9 @@ func (a *app) planLs() *cobra.Command {
 		Long:    "ls lists plans, the newest first. LEFT counts the tasks that have not ended.",
 		Example: "  tdf-manager plan ls\n  tdf-manager plan ls --json | jq '.[] | select(.state == \"held\").id'",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
-			if most < 1 {
-				return cli.Usagef("--limit %d is below 1; write how many plans to list", most)
-			}
-			plans := []task.Plan{}
-			for p, err := range s.manager.Plans(ctx) {
-				if err != nil {
-					return err
-				}
-				if plans = append(plans, p); len(plans) == most {
-					break
-				}
+			plans, err := s.plans(ctx, most, func(p *task.Plan) bool { return !p.Job })
+			if err != nil {
+				return err
 			}
 			now, err := s.shownAt(ctx)
 			if err != nil {
@@ -158,6 +151,26 @@ func (a *app) planLs() *cobra.Command {
 	})
 	cmd.Flags().IntVar(&most, "limit", 50, "list at most this `number` of plans")
 	return cmd
+}
+
+// plans are the newest of those that are meant.
+func (s *session) plans(ctx context.Context, most int, meant func(*task.Plan) bool) ([]task.Plan, error) {
+	if most < 1 {
+		return nil, cli.Usagef("--limit %d is below 1; write how many to list", most)
+	}
+	plans := []task.Plan{}
+	for p, err := range s.manager.Plans(ctx) {
+		if err != nil {
+			return plans, err
+		}
+		if meant(&p) {
+			plans = append(plans, p)
+		}
+		if len(plans) == most {
+			break
+		}
+	}
+	return plans, nil
 }
 
 func listPlans(s *session, plans []task.Plan, now time.Time) {

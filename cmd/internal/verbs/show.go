@@ -23,13 +23,27 @@ import (
 
 func (a *app) show() *cobra.Command {
 	cmd := withJSON(&cobra.Command{
-		Use: "show ID", Short: "Show a task with all its rounds and its log", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Show a task with all its rounds and its log, or a job", Args: cobra.ExactArgs(1),
+		Long: "show prints a task, by its id, with all its rounds and its log; or how far a job is, by its name, such\n" +
+			"as j7. last is the job of the task opened last, or that task if it is alone.",
+		Example: "  tdf-manager show 7\n  tdf-manager show j7",
 	})
-	cmd.RunE = a.withTask(archiveFlag(cmd), func(s *session, t *task.Task) error {
-		return s.result(t, func() { showTask(s, t) })
-	})
+	dirs := archiveFlag(cmd)
+	one := a.withTask(dirs, showOne)
+	cmd.RunE = liveOrCold(dirs, a.withManager(func(ctx context.Context, s *session) error {
+		if done, err := s.showJob(ctx); done {
+			return err
+		}
+		t, err := s.readTask(ctx)
+		if err != nil {
+			return err
+		}
+		return showOne(s, t)
+	}), one)
 	return cmd
 }
+
+func showOne(s *session, t *task.Task) error { return s.result(t, func() { showTask(s, t) }) }
 
 // withTask makes a verb about the task that the only argument names, in Redis or, if there are directories, in an archive.
 func (a *app) withTask(dirs *[]string, do func(s *session, t *task.Task) error) runFunc {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -30,7 +31,8 @@ type submission struct {
 	array              string
 	upload             string // what to take along
 	uploaded           string // its SHA-256, once it is packed
-	requestKey         string
+	requestKey, name   string
+	job                task.PlanID
 	quiet, wait        bool
 	command            bool // each task runs one, in the place of a program
 }
@@ -74,6 +76,7 @@ func (a *app) submit() *cobra.Command {
 	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
 	flags.StringVar(&sub.upload, uploadName, "", "take a directory or a file along through Redis, for the program or command")
 	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission; repeating it opens nothing twice")
+	flags.StringVar(&sub.name, "name", "", "name of the job that the tasks are, for people")
 	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
 	flags.BoolVar(&sub.wait, "wait", false, "wait until the tasks have ended, and end as wait does")
 	for _, other := range []string{"quiet", jsonName} {
@@ -202,7 +205,8 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	opened, err := s.manager.SubmitAll(ctx, slices.Values(specs), manager.WithRequestKey(key))
+	opened, err := s.manager.SubmitAll(ctx, slices.Values(specs), manager.WithRequestKey(key),
+		manager.AsJob(sub.jobName(s, specs), func(id task.PlanID) { sub.job = id }))
 	if err != nil {
 		return sub.halfDone(s, opened, len(specs), err)
 	}
@@ -211,9 +215,21 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 	if !sub.wait || len(opened) == 0 {
 		return nil
 	}
-	ids := task.IDs(opened)
-	if err = waitFor(ctx, s, ids, 0); err != nil && ctx.Err() != nil {
-		s.note("the tasks go on; wait for them with: %s", s.command("wait %s", ranges(ids)))
+	return sub.await(ctx, s, opened)
+}
+
+// await waits for the job, or, if some tasks were there before, for each task.
+func (sub *submission) await(ctx context.Context, s *session, opened []task.Opened) (err error) {
+	ids, _, existing := idsOf(opened)
+	names := bulk.JobName(sub.job)
+	if len(existing) == 0 {
+		err = waitJob(ctx, s, sub.job, 0)
+	} else {
+		names = ranges(ids)
+		err = waitFor(ctx, s, ids, 0)
+	}
+	if err != nil && ctx.Err() != nil {
+		s.note("the tasks go on; wait for them with: %s", s.command("wait %s", names))
 	}
 	return err
 }
@@ -223,7 +239,7 @@ func (sub *submission) checkFlags(s *session) error {
 	flags := s.cmd.Flags()
 	for name, remedy := range map[string]string{
 		"request-key": "give a name for this submission", "key": "give a name for the task, or leave it out",
-		queueField: "give the name of a queue, or leave it out", holdField: "give a reason, or write --hold alone",
+		"name": "give a name for the job, or leave it out", queueField: "give the name of a queue, or leave it out", holdField: "give a reason, or write --hold alone",
 		"array": "write numbers such as 1-100",
 	} {
 		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
@@ -423,9 +439,10 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []t
 
 // submitted are the tasks that were opened, and those that were there already.
 type submitted struct {
-	IDs      []int64 `json:"ids"`
-	Existing []int64 `json:"existing"`
-	DryRun   bool    `json:"dry_run"`
+	IDs      []int64     `json:"ids"`
+	Existing []int64     `json:"existing"`
+	Job      task.PlanID `json:"job,omitempty"`
+	DryRun   bool        `json:"dry_run"`
 	// Count is how many a dry run would open.
 	Count *int `json:"count,omitempty"`
 }
@@ -434,7 +451,10 @@ func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec
 	ids, fresh, existing := idsOf(opened)
 	switch {
 	case s.json:
-		s.out.JSON(submitted{IDs: ids, Existing: existing})
+		if len(fresh) == 0 {
+			sub.job = 0 // it has no tasks, and is gone
+		}
+		s.out.JSON(submitted{IDs: ids, Existing: existing, Job: sub.job})
 	case sub.quiet:
 		var text strings.Builder
 		for _, id := range ids {
@@ -450,7 +470,7 @@ func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec
 	default:
 		text := fmt.Sprintf("opened %d tasks", len(fresh))
 		if len(fresh) > 0 {
-			text += ": " + ranges(fresh)
+			text += fmt.Sprintf(": %s, as job %s", ranges(fresh), bulk.JobName(sub.job))
 		}
 		if len(existing) > 0 {
 			text += fmt.Sprintf("; %d were there already by their keys: %s", len(existing), ranges(existing))

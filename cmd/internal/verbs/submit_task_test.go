@@ -87,13 +87,13 @@ func TestSubmitKey(t *testing.T) {
 		t.Errorf("quiet: %q", out)
 	}
 	b.must("submit", "--program", "p", "--key", "part-{}", "--array", "1-3")
-	wantText(t, b.must("submit", "--program", "p", "--key", "part-{}", "--array", "2-5"), "opened 2 tasks: 5-6; 2 were there already by their keys: 3-4\n")
+	wantText(t, b.must("submit", "--program", "p", "--key", "part-{}", "--array", "2-5"), "opened 2 tasks: 5-6, as job j6; 2 were there already by their keys: 3-4\n")
 }
 
 func TestSubmitArray(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	wantText(t, b.must("submit", "--program", "p", "--array", "0-6:3,9", "--", "part-{}.txt", "{}{}"), "opened 4 tasks: 1-4\n")
+	wantText(t, b.must("submit", "--program", "p", "--array", "0-6:3,9", "--", "part-{}.txt", "{}{}"), "opened 4 tasks: 1-4, as job j1\n")
 	wantFields(t, b, 2, map[string]string{"input": "part-3.txt 33"})
 	wantFields(t, b, 4, map[string]string{"input": "part-9.txt 99"})
 	b.must("submit", "--program", "p", "--array", "7", "--", "a b", "c")

@@ -70,7 +70,7 @@ func TestSubmitLines(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.runWith(t.Context(), "1 2\r\n\n$(id)", "submit", "--program", "p", "--each-line", "-")
-	if r.code != 0 || r.out != "opened 3 tasks: 1-3\n" {
+	if r.code != 0 || r.out != "opened 3 tasks: 1-3, as job j1\n" {
 		t.Fatalf("%+v", r)
 	}
 	for id, want := range map[int64]string{1: "1 2", 2: "", 3: "$(id)"} {

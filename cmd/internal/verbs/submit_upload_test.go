@@ -41,10 +41,10 @@ func TestSubmitUpload(t *testing.T) {
 		source, input string
 	}{
 		{"", []string{"./sim", "--seed", "7"}, "opened task 1: ./sim --seed 7\n", "command:./sim#sha256=HASH", "--seed 7"},
-		{"--array 1-2", []string{"cat", "data"}, "opened 2 tasks: 2-3\n", "command:cat#sha256=HASH", "data 1"},
+		{"--array 1-2", []string{"cat", "data"}, "opened 2 tasks: 2-3, as job j2\n", "command:cat#sha256=HASH", "data 1"},
 		{"--program p", []string{"x"}, "opened task 4: p x\n", "blob:sha256=HASH", "x"},
-		{"--each-line testdata/two-lines.txt", nil, "opened 2 tasks: 5-6\n", "command:sh#sha256=HASH", `-c "one two"`},
-		{"--program p --each-line testdata/two-lines.txt", nil, "opened 2 tasks: 7-8\n", "blob:sha256=HASH", "one two"},
+		{"--each-line testdata/two-lines.txt", nil, "opened 2 tasks: 5-6, as job j4\n", "command:sh#sha256=HASH", `-c "one two"`},
+		{"--program p --each-line testdata/two-lines.txt", nil, "opened 2 tasks: 7-8, as job j5\n", "blob:sha256=HASH", "one two"},
 	} {
 		id, _ := b.store.LastID(t.Context())
 		args := append([]string{"submit", "--upload", dir}, strings.Fields(c.flags)...)

@@ -13,7 +13,7 @@ func TestVerifySays(t *testing.T) {
 	t.Parallel()
 	b := played(t)
 	wantText(t, b.must("verify"), "5 opened = 5 in a state + 0 dead letters + 0 left out + 0 taken but never written",
-		"history: ", "from change 1 on; 5 of 5 tasks from their beginning")
+		"history: ", "from change 2 on; 5 of 5 tasks from their beginning")
 	object := b.value(0, "verify").(map[string]any)
 	if account := object["account"].(map[string]any); account["opened"] != 5.0 || account["in_states"] != 5.0 || account["missing"] != 0.0 {
 		t.Errorf("JSON: %v", object)
@@ -67,7 +67,7 @@ func TestHistory(t *testing.T) {
 	}
 	object := b.value(0, "history", "1").(map[string]any)
 	first := object["events"].([]any)[0].(map[string]any)
-	if object["id"] != 1.0 || object["from"] != 1.0 || first["event"] != "create" || first["seq"] != 1.0 || object["events"].([]any)[2].(map[string]any)["by"] != "w" || !strings.Contains(first["at"].(string), ".") {
+	if object["id"] != 1.0 || object["from"] != 2.0 || first["event"] != "create" || first["seq"] != 2.0 || object["events"].([]any)[2].(map[string]any)["by"] != "w" || !strings.Contains(first["at"].(string), ".") {
 		t.Errorf("JSON: %v", object)
 	}
 	if r := b.run("history", "77"); r.code != 2 {

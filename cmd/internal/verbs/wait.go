@@ -63,11 +63,18 @@ func waitCode(timedOut, failed bool) error {
 }
 
 func (w *waiting) do(ctx context.Context, s *session) error {
-	ids, err := w.ids(ctx, s)
+	limit, err := parseSpan("timeout", w.timeout)
 	if err != nil {
 		return err
 	}
-	limit, err := parseSpan("timeout", w.timeout)
+	sel, err := w.choice.selection(ctx, s)
+	if err != nil {
+		return err
+	}
+	if sel.Plan > 0 && w.choice.OnlyJob() {
+		return waitJob(ctx, s, sel.Plan, limit)
+	}
+	ids, err := w.ids(ctx, s, sel)
 	if err != nil {
 		return err
 	}
@@ -96,7 +103,7 @@ func waitFor(ctx context.Context, s *session, ids []int64, limit time.Duration) 
 	if err != nil && !late {
 		return err
 	}
-	return finishWait(ctx, s, p, late)
+	return finishWait(ctx, s, p, p.Unsuccessful, len(p.Unsuccessful), late)
 }
 
 // sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
@@ -111,10 +118,9 @@ func sayNotReady(s *session, plans []task.PlanID, told map[task.PlanID]bool) {
 }
 
 // ids are the tasks to wait for; nil means all.
-func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
-	sel, err := w.choice.selection(ctx, s)
-	if err != nil || sel.IDs == nil && !w.choice.Narrow() {
-		return nil, err
+func (w *waiting) ids(ctx context.Context, s *session, sel manager.Selection) ([]int64, error) {
+	if sel.IDs == nil && !w.choice.Narrow() {
+		return nil, nil
 	}
 	ids := []int64{}
 	if !w.choice.Narrow() {
@@ -150,20 +156,20 @@ type waitResult struct {
 	TimedOut     bool                       `json:"timed_out"`
 }
 
-// finishWait prints the result and turns it into an exit code.
-func finishWait(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
-	failures, err := firstFailures(ctx, s, p.Unsuccessful)
+// finishWait prints the result and turns it into an exit code. failed are the first of all tasks without success, or more.
+func finishWait(ctx context.Context, s *session, p manager.Progress, failed []int64, all int, timedOut bool) error {
+	failures, err := firstFailures(ctx, s, failed)
 	if err != nil {
 		return err
 	}
 	err = s.result(waitResult{
 		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
-		Unsuccessful: len(p.Unsuccessful), First: failures, TimedOut: timedOut,
-	}, func() { printFinish(s, p, failures, timedOut) })
+		Unsuccessful: all, First: failures, TimedOut: timedOut,
+	}, func() { printFinish(s, p, failures, all, timedOut) })
 	if err != nil {
 		return err
 	}
-	return waitCode(timedOut, len(p.Unsuccessful) > 0)
+	return waitCode(timedOut, all > 0)
 }
 
 // failure is a task that did not succeed.
@@ -196,12 +202,12 @@ func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, err
 	return failures, nil
 }
 
-func printFinish(s *session, p manager.Progress, failures []failure, timedOut bool) {
+func printFinish(s *session, p manager.Progress, failures []failure, all int, timedOut bool) {
 	if timedOut {
 		s.printf("the wait timed out; ")
 	}
 	s.printf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
-	printFailures(s, failures, len(p.Unsuccessful))
+	printFailures(s, failures, all)
 	if len(failures) > 0 {
 		first := failures[0].ID
 		s.printf("\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))

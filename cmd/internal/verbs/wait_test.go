@@ -212,7 +212,7 @@ func TestSignalAfterTheWait(t *testing.T) {
 	send()
 	var out strings.Builder
 	s := &session{cmd: &cobra.Command{Use: "wait"}, out: cli.NewOutput(&out), manager: m}
-	err := finishWait(ctx, s, manager.Progress{Total: 4, Done: 4, Unsuccessful: []int64{2}}, false)
+	err := finishWait(ctx, s, manager.Progress{Total: 4, Done: 4}, []int64{2}, 1, false)
 	if cli.ExitCode(err) != cli.ExitTaskFailed {
 		t.Errorf("ended with %v", err)
 	}

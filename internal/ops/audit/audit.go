@@ -12,7 +12,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -155,8 +154,7 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 func (a *auditor) note(s *snapshot) {
 	a.report.Checked++
 	a.history.hear(s)
-	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
-		id := task.PlanID(plan)
+	if id := task.PlanOf(s.stamps["plan"]); id > 0 {
 		a.members[id] = append(a.members[id], s.Task.ID)
 	}
 	switch {

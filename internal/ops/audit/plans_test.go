@@ -117,7 +117,7 @@ type planDamage struct {
 var planDamages = []planDamage{
 	{"a wrong total", 0, "plan 1 counts 9 tasks, and there are 4", false, [][]string{{"HSET", "%n:plan:1", "total", "9"}}},
 	{"too little left", 0, "plan 1 counts 1 that have not ended", false, [][]string{{"HSET", "%n:plan:1", "left", "1"}}},
-	{"an end not counted", 0, "plan 1 counts 0 succeeded, and there are 1", false, [][]string{{"HDEL", "%n:plan:1", "n:succeeded"}}},
+	{"an end not counted", 0, "plan 1 counts 0 succeeded, and there are 1", false, [][]string{{"HINCRBY", "%n:plan:1", "left", "1"}}},
 	{"a skip not counted", 0, "plan 2 counts 0 that were skipped", false, [][]string{{"HDEL", "%n:plan:2", "n:skipped"}}},
 	{"bad counted", 0, "plan 1 counts 3 that ended badly", false, [][]string{{"HSET", "%n:plan:1", "bad", "3"}}},
 	{"completed too early", 0, "plan 1 is completed, but 3 of its tasks have not ended", false, [][]string{{"HSET", "%n:plan:1", "state", "completed", "ended", "1"}}},

@@ -20,14 +20,16 @@ import (
 // Filter is a [manager.Selection] as a person writes it: the words and flags of a command,
 // or the query of an address. A task fits if it fits all of it.
 type Filter struct {
-	// Tasks are ids and words: 7, 3-9, 1,3,5-8, last (the task opened last) or all.
+	// Tasks are ids and words: 7, 3-9, 1,3,5-8 or all; or a job, which stands alone: j7, or last, that of the task opened last.
 	Tasks []string
 	// States are names of states; Match is a regular expression.
 	States                []string
 	Queue, Program, Match string
+
+	job task.PlanID // that Selection has found in Tasks
 }
 
-// LastTask is the word for the task opened last, AllTasks that for every task.
+// LastTask is the word for the job made last, or the task opened last, AllTasks that for every task.
 const (
 	LastTask = "last"
 	AllTasks = "all"
@@ -46,15 +48,28 @@ func badTasks(part, remedy string) error {
 	return &FilterError{"tasks", fmt.Sprintf("%q: %s", part, remedy)}
 }
 
-// Narrow reports whether the filter has a condition beside Tasks.
+// Narrow reports whether the filter has a condition beside ids: of Tasks a job is one, once Selection has read it.
 func (f *Filter) Narrow() bool {
-	return len(f.States) > 0 || f.Queue != "" || f.Program != "" || f.Match != ""
+	return f.job > 0 || len(f.States) > 0 || f.Queue != "" || f.Program != "" || f.Match != ""
 }
 
-// Selection reads the filter. newest finds the task that last means; see [Newest].
+// OnlyJob reports whether Selection has found a job, and no other condition.
+func (f *Filter) OnlyJob() bool {
+	rest := *f
+	rest.job = 0
+	return f.job > 0 && !rest.Narrow()
+}
+
+// Last is what the word last means: the task opened last, and its job, 0 for none.
+type Last struct {
+	Task int64
+	Job  task.PlanID
+}
+
+// Selection reads the filter. newest finds what last means; see [Newest].
 // Conditions alone mean all tasks that fit; without any nothing is chosen: neither IDs nor All.
 // The error is a [FilterError], or that of newest.
-func (f *Filter) Selection(newest func() (int64, error)) (manager.Selection, error) {
+func (f *Filter) Selection(newest func() (Last, error)) (manager.Selection, error) {
 	sel := manager.Selection{Queue: f.Queue, Program: f.Program}
 	for _, name := range f.States {
 		state := statemachine.State(name)
@@ -71,13 +86,18 @@ func (f *Filter) Selection(newest func() (int64, error)) (manager.Selection, err
 			return sel, &FilterError{"match", fmt.Sprintf("%q is not a regular expression: %v", f.Match, err)}
 		}
 	}
-	sel.IDs, sel.All, err = parseTasks(f.Tasks, newest)
+	if f.job, err = parseJob(f.Tasks, newest); err != nil {
+		return sel, err
+	}
+	if sel.Plan = f.job; f.job == 0 {
+		sel.IDs, sel.All, err = parseTasks(f.Tasks, newest)
+	}
 	sel.All = sel.All || sel.IDs == nil && f.Narrow()
 	return sel, err
 }
 
 // Archived is [Filter.Selection] of tasks of an archive. All of them are archived, so states say how they ended.
-func (f *Filter) Archived(newest func() (int64, error)) (manager.Selection, error) {
+func (f *Filter) Archived(newest func() (Last, error)) (manager.Selection, error) {
 	sel, err := f.Selection(newest)
 	if err != nil {
 		return sel, err
@@ -99,9 +119,37 @@ func stateNames() string {
 	return strings.Join(names, ", ")
 }
 
+// JobOf reads the name of a job, such as j7; 0 for another text.
+func JobOf(text string) task.PlanID {
+	id := task.PlanOf(text)
+	if id < 1 || text != JobName(id) {
+		return 0
+	}
+	return id
+}
+
+// JobName is what people call a job: j7.
+func JobName(id task.PlanID) string { return "j" + strconv.FormatInt(int64(id), 10) }
+
+// parseJob reads the name of a job, or finds that of the task opened last; 0 where the words are others.
+func parseJob(words []string, newest func() (Last, error)) (task.PlanID, error) {
+	if len(words) == 1 && words[0] == LastTask {
+		last, err := newest()
+		return last.Job, err
+	}
+	for part := range strings.SplitSeq(strings.Join(words, ","), ",") {
+		if job := JobOf(part); job > 0 && len(words) == 1 && part == words[0] {
+			return job, nil
+		} else if job > 0 {
+			return 0, badTasks(part, "a job stands alone")
+		}
+	}
+	return 0, nil
+}
+
 // parseTasks reads ids and words. The ranges are sorted and do not overlap; no words
 // mean no task, rather than all.
-func parseTasks(words []string, newest func() (int64, error)) (list []manager.IDRange, all bool, err error) {
+func parseTasks(words []string, newest func() (Last, error)) (list []manager.IDRange, all bool, err error) {
 	if len(words) == 0 {
 		return nil, false, nil
 	}
@@ -116,8 +164,9 @@ func parseTasks(words []string, newest func() (int64, error)) (list []manager.ID
 		}
 		var r manager.IDRange
 		if part == LastTask {
-			r.First, err = newest()
-			r.Last = r.First
+			var last Last
+			last, err = newest()
+			r.First, r.Last = last.Task, last.Task
 		} else {
 			r, err = parseRange(part)
 		}
@@ -141,7 +190,7 @@ func parseRange(part string) (manager.IDRange, error) {
 	first, err1 := strconv.ParseInt(from, 10, 64)
 	last, err2 := strconv.ParseInt(to, 10, 64)
 	if err1 != nil || err2 != nil || first < 1 || last < first {
-		return manager.IDRange{}, badTasks(part, "write task ids such as 7, 3-9 or 1,3,5-8, last, or all")
+		return manager.IDRange{}, badTasks(part, "write task ids such as 7, 3-9 or 1,3,5-8, a job such as j7, last, or all")
 	}
 	return manager.IDRange{First: first, Last: last}, nil
 }
@@ -172,9 +221,13 @@ func count(list []manager.IDRange) int64 {
 }
 
 // ParseID reads the id of one task. newest finds the task that last means.
-func ParseID(text string, newest func() (int64, error)) (int64, error) {
+func ParseID(text string, newest func() (Last, error)) (int64, error) {
 	if text == LastTask {
-		return newest()
+		last, err := newest()
+		return last.Task, err
+	}
+	if job := JobOf(text); job > 0 {
+		return 0, badTasks(text, "a job; write the id of one of its tasks, which ls "+text+" lists")
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
@@ -184,13 +237,23 @@ func ParseID(text string, newest func() (int64, error)) (int64, error) {
 }
 
 // Newest makes the function that finds the task opened last, for [Filter.Selection] and [ParseID].
-func Newest(ctx context.Context, m *manager.Manager) func() (int64, error) {
-	return func() (int64, error) {
+func Newest(ctx context.Context, m *manager.Manager) func() (Last, error) {
+	return func() (Last, error) {
 		id, err := m.NewestTask(ctx)
 		if err == nil && id == 0 {
 			err = badTasks(LastTask, "no task has been opened yet")
 		}
-		return id, err
+		last := Last{Task: id}
+		if err != nil {
+			return last, err
+		}
+		for t, err := range m.Select(ctx, manager.Selection{IDs: []manager.IDRange{{First: id, Last: id}}, Fields: []string{"plan"}}) {
+			if err != nil {
+				return last, err
+			}
+			last.Job = t.Plan
+		}
+		return last, nil
 	}
 }
 

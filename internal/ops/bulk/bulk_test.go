@@ -18,7 +18,7 @@ func TestFilterTasks(t *testing.T) {
 	for want, args := range map[string][]string{
 		"7": {"7"}, "3-9": {"3-9"}, "1,3,5-8": {"1,3", "5-8"}, "1-2,3-4": {"3-4,1-2", "2"}, "": {"all"}, "5,12": {"last", "5"},
 	} {
-		sel, err := (&Filter{Tasks: args}).Selection(func() (int64, error) { return 12, nil })
+		sel, err := (&Filter{Tasks: args}).Selection(func() (Last, error) { return Last{Task: 12}, nil })
 		var texts []string
 		for _, r := range sel.IDs {
 			texts = append(texts, strings.TrimSuffix(fmt.Sprintf("%d-%d", r.First, r.Last), "-"+strconv.FormatInt(r.First, 10)))
@@ -32,15 +32,36 @@ func TestFilterTasks(t *testing.T) {
 	}
 }
 
+// A job stands alone, as all its tasks; so does last, where the task opened last is of one.
+func TestFilterJob(t *testing.T) {
+	t.Parallel()
+	last := func() (Last, error) { return Last{Task: 12, Job: 4}, nil }
+	for want, words := range map[task.PlanID]string{7: "j7", 4: "last"} {
+		f := Filter{Tasks: []string{words}}
+		if sel, err := f.Selection(last); err != nil || sel.Plan != want || !sel.All || sel.IDs != nil || !f.Narrow() || !f.OnlyJob() {
+			t.Errorf("%q is %+v, %v", words, sel, err)
+		}
+		f.States = []string{"failed"}
+		if sel, err := f.Selection(last); err != nil || sel.Plan != want || f.OnlyJob() {
+			t.Errorf("failed ones of %q are %+v, %v", words, sel, err)
+		}
+	}
+	if id, err := ParseID("last", last); err != nil || id != 12 {
+		t.Errorf("the last task is %d, %v", id, err)
+	}
+}
+
 // A filter that cannot be read says which of its fields is wrong.
 func TestFilterRefuses(t *testing.T) {
 	t.Parallel()
-	last := func() (int64, error) { return 12, nil }
+	last := func() (Last, error) { return Last{Task: 12}, nil }
 	for want, f := range map[string]Filter{
 		`state "lost" is not a state; write one of blocked, `: {States: []string{"open", "lost"}},
 		`match "(" is not a regular expression: `:             {Match: "("},
 		`tasks "all": all stands alone`:                       {Tasks: []string{"1", "all"}},
 		`tasks "5-3": write task ids`:                         {Tasks: []string{"5-3"}},
+		`tasks "j7": a job stands alone`:                      {Tasks: []string{"1,j7"}},
+		`tasks "j0": write task ids`:                          {Tasks: []string{"j0"}},
 		`tasks "1-99999999999": more than 10000000 tasks`:     {Tasks: []string{"1-99999999999"}},
 	} {
 		var wrong *FilterError
@@ -51,7 +72,7 @@ func TestFilterRefuses(t *testing.T) {
 	if sel, err := (&Filter{Queue: "q"}).Selection(last); err != nil || !sel.All {
 		t.Errorf("a condition alone: %+v, %v", sel, err)
 	}
-	for _, text := range []string{"", "0", "x", "3-4", "all"} {
+	for _, text := range []string{"", "0", "x", "3-4", "all", "j7"} {
 		if id, err := ParseID(text, last); err == nil {
 			t.Errorf("%q is task %d", text, id)
 		}

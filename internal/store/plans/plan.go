@@ -35,6 +35,9 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, e
 		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
 	}
 	args := []any{int(tasks.RequestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure)}
+	if spec.Job {
+		args = append(args, "job", "1")
+	}
 	if spec.Contents != "" {
 		args = append(args, "digest", spec.Contents)
 	}
@@ -202,16 +205,21 @@ func decodePlan(id task.PlanID, fields map[string]string) task.Plan {
 	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
 	stamp := func(field string) time.Time { return task.ParseMoment(fields[field]) }
 	p := task.Plan{
-		PlanSpec: task.PlanSpec{Name: fields["name"], OnFailure: task.OnFailure(fields["on_failure"])},
+		PlanSpec: task.PlanSpec{Name: fields["name"], OnFailure: task.OnFailure(fields["on_failure"]), Job: fields["job"] != ""},
 		ID:       id, State: task.PlanState(fields["state"]),
 		HeldBy: fields["held_by"], Total: number("total"), Left: number("left"), Skipped: number("n:skipped"),
 		Growing: number("growing"), GrowthError: fields["growth_error"],
 		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},
 	}
+	succeeded := p.Total - p.Left - p.Skipped // and no other end
 	for _, st := range statemachine.Outcomes() {
-		if n := number("n:" + string(st)); n != 0 {
+		if n := number("n:" + string(st)); n != 0 && st != statemachine.Succeeded {
 			p.Ended[st] = n
+			succeeded -= n
 		}
+	}
+	if succeeded != 0 {
+		p.Ended[statemachine.Succeeded] = succeeded
 	}
 	return p
 }

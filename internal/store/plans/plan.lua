@@ -1,4 +1,4 @@
--- plan makes a plan, which is being built: nothing of it runs before it is ready.
+-- plan makes a plan, which is being built: nothing of it runs before it is ready, unless it is a job.
 -- KEYS meta, planID, request, plans
 -- ARGV ttl (of the request, in seconds); then fields and values
 -- Returns its id. Sent again with the same request: the same, and nothing changes; -id if one of the fields was another one.

@@ -124,7 +124,7 @@ func (l *plannedLooks) tell(id int64) Planned {
 	f := tasks.TextsOf(plannedFields, l.fields.Val())
 	number := func(field string) int64 { n, _ := strconv.ParseInt(f[field], 10, 64); return n }
 	t := Planned{
-		ID: id, Plan: task.PlanID(number(tasks.PlanField)), State: statemachine.State(f["state"]), Step: f["step"],
+		ID: id, Plan: task.PlanOf(f[tasks.PlanField]), State: statemachine.State(f["state"]), Step: f["step"],
 		Needs: task.ParseNeeds(f["needs"]), Waits: number("waits"),
 		DoomedBy: number("doomed_by"), RetriedBy: number("retried_by"), Skipped: f["skipped"] == "1", Feeds: f["feeds"] == "1",
 		Freed: l.freed.Err() == nil, Draining: l.draining.Err() == nil, Dependants: l.dependants.Val(), Stuck: l.stuck.Val(),

@@ -17,7 +17,7 @@ end
 
 if id ~= '0' then
   local t = redis.call('HMGET', K.task, 'state', 'outcome', 'plan', 'waits', 'doomed_by', 'hold')
-  local mine, doomed = t[3] == A.plan, t[5] and t[5] ~= ''
+  local mine, doomed = string.match(t[3] or '', '%d+') == A.plan, t[5] and t[5] ~= ''
   local free = mine and t[1] == 'blocked' and (amount(t[4]) <= 0 or doomed)
   local listed = redis.call('ZSCORE', K.freed, id)
   if free and not t[6] and not listed then

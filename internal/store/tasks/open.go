@@ -36,8 +36,10 @@ type OpenRequest struct {
 	Life time.Duration
 	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
 	KeyTTL time.Duration
-	// Plan is the plan that all of them belong to, 0 for none.
+	// Plan is the plan that all of them belong to, 0 for none. Job says that it is one: then tasks without keys are opened
+	// like those of no plan.
 	Plan task.PlanID
+	Job  bool
 	// Rules is the version of the rules from which the defaults of queues were taken; 0: whatever they are.
 	Rules int64
 	// Grow says that they are the next tasks of a step of the plan that was kept by [plans.Plans.KeepGrowth]; nil if not.

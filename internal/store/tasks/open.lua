@@ -3,8 +3,8 @@
 --   tasks name: of a submission, or of a task that is repeated
 -- ARGV ttl (of the request, in seconds), tasks (their number), open (state of open tasks), protocol (its version),
 --   life (of submissions, in seconds), held (state of held tasks), plan (of all tasks, or ''), rules (their version, '' for any),
---   digest (of what is asked for, in letters, or ''), due ('1' if a task has an end_before), marked ('1' if tasks are of a plan,
---   have keys, or stand for others);
+--   digest (of what is asked for, in letters, or ''), due ('1' if a task has an end_before), marked ('1' if tasks are of a plan
+--   that is no job, have keys, or stand for others);
 --   then 0, or what a step of the plan is opened with (lib/planned.lua): number of texts, followed by these
 --   then the number of buckets, followed by their names
 --   then the number of queues that must exist, followed by their names
@@ -39,7 +39,7 @@ local several = #templates > 1
 local wrong = wrongtype('zset', sets)
 if wrong then return wrong end
 
-local fresh, tasks, entry, done = count, nil, nil, nil
+local fresh, ids, tasks, entry, done = count, {}, nil, nil, nil
 if A.marked ~= '' then
   --[[lib plans]]
   --[[lib planned]]
@@ -47,9 +47,20 @@ if A.marked ~= '' then
   wrong = marks() or resolve()
   if wrong then return wrong end
   entry, done = mark, A.plan ~= '' and enrol
+elseif A.plan ~= '' then
+  wrong = wrongtype('hash', {K.plan(A.plan)}) or wrongtype('list', {K.planTasks(A.plan)})
+  if wrong then return wrong end
+  local job = redis.call('HMGET', K.plan(A.plan), 'state', 'job')
+  if not job[1] then return {'plan', 'none'} end
+  if job[1] ~= 'building' or not job[2] then return {'plan', 'refuses', job[1]} end
+  done = function()
+    redis.call('RPUSH', K.planTasks(A.plan), unpack(ids))
+    redis.call('HINCRBY', K.plan(A.plan), 'total', fresh)
+    redis.call('HINCRBY', K.plan(A.plan), 'left', fresh)
+  end
 end
 
-local last, ids, keys = tonumber(redis.call('GET', K.taskID) or '0') or 0, {}, {}
+local last, keys = tonumber(redis.call('GET', K.taskID) or '0') or 0, {}
 for i = 1, fresh do
   ids[i] = string.format('%d', last + i)
   keys[i] = K.task(ids[i])

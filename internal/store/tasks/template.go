@@ -42,7 +42,7 @@ type template struct {
 // add adds the task at a place of the request.
 func (c *openCall) add(place int) error {
 	d := &c.req.Specs[place]
-	if err := CheckNeeds(d, place, c.req.Plan > 0); err != nil {
+	if err := CheckNeeds(d, place, c.req.Plan > 0 && !c.req.Job); err != nil {
 		return err
 	}
 	record := d.Values()
@@ -162,7 +162,7 @@ func (c *openCall) records(args []any, marked bool) []any {
 
 // marked reports whether there is more to say of a task than its fields.
 func (c *openCall) marked() bool {
-	return c.req.Plan > 0 || slices.ContainsFunc(c.req.Specs, func(d task.Definition) bool {
+	return c.req.Plan > 0 && !c.req.Job || slices.ContainsFunc(c.req.Specs, func(d task.Definition) bool {
 		return d.RetryOf > 0 || d.ReplayOf > 0 || d.Grows || d.Text("key") != ""
 	})
 }

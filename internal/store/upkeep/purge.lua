@@ -20,6 +20,7 @@ local function leave(plan, class)
   local n = amount(t[2]) + 1
   redis.call('HSET', key, 'purged', text(n))
   if class then redis.call('HSET', key, class, text(amount(t[3]) + 1)) end
+  if t[1] == 'building' or t[1] == 'ready' or t[1] == 'held' then return end -- a job that is not over
   local listed = redis.pcall('LLEN', K.planTasks(plan))
   if type(listed) ~= 'number' or n < listed then return end
   redis.call('DEL', key, K.planTasks(plan), K.freed(plan), K.growth(plan))
@@ -56,7 +57,7 @@ local function one(id, rev, outcome, k)
   redis.call('HINCRBY', K.purged, outcome, 1)
   if t[4] and t[4] ~= '' then
     redis.pcall('ZREM', K.draining, 't' .. id)
-    leave(t[4], not (t[5] and t[5] ~= '') and 'purged:' .. (t[7] == '1' and 'skipped' or outcome))
+    leave(string.match(t[4], '%d+') or '', not (t[5] and t[5] ~= '') and 'purged:' .. (t[7] == '1' and 'skipped' or outcome))
   end
   purged[#purged + 1] = tonumber(id)
   return 1

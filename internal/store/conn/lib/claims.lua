@@ -27,7 +27,7 @@ local function try(q, b)
   local id, taken = b.ids[i], not b.open[i]
   local t, log = read(id)
   budget = budget - 1
-  if t and ahead and t[22] and t[22] ~= '' then -- of a plan, which waits for it
+  if t and ahead and tonumber(t[22] or '') then -- of a plan, which waits for it
     budget = 0
     return false
   end

@@ -2,12 +2,14 @@
 local tallies, planned, feeding, ended = {}, {}, {}, false
 
 -- inplan notes what a move means to the plan of the task: what leaves `freed:`, what is left, and which dependants must hear of an end.
-local function inplan(plan, id, key, kind)
+-- The field of a task of a job is j and the number: nothing waits for such a task.
+local function inplan(field, id, key, kind)
+  local plan = string.match(field, '%d+') or ''
   local of = planned[plan] or {moved = {}, ended = {}}
   planned[plan] = of
   if kind.from == 'blocked' then of.moved[#of.moved + 1] = id end
   if kind.wake == 'ended' then
-    local t = redis.call('HMGET', key, 'feeds', 'skipped', 'grows')
+    local t = plan == field and redis.call('HMGET', key, 'feeds', 'skipped', 'grows') or {}
     of.ended[#of.ended + 1] = {id = id, outcome = kind.to, skipped = t[2] == '1', grows = t[3] == '1'}
     if t[1] == '1' then feeding[#feeding + 1] = 't' .. id end
   elseif kind.to == 'blocked' and redis.pcall('HGET', K.plan(plan), 'state') == 'held' then
@@ -37,11 +39,11 @@ local function inplans()
     if #of.moved > 0 then redis.pcall('ZREM', K.freed(id), unpack(of.moved)) end
     local ends
     for _, t in ipairs(of.ended) do ends = sum(ends or {}, t.outcome, t.skipped, 1) end
-    local counts = ends and account(id, ends)
+    local left = ends and account(id, ends)
     for _, t in ipairs(of.ended) do
       if t.grows then sourced(id, t.id, t.outcome, t.skipped, wall.text) end
     end
-    if counts then over(id, wall.text) end
+    if left and left <= 0 then over(id, wall.text) end
   end
   if #feeding > 0 then signal(wall.text, feeding) end
 end

@@ -11,9 +11,8 @@ local function check(kind, r, round, fence, t)
   end
   if here and (tonumber(t[3]) or 0) == tonumber(fence) then
     -- What a plan holds back since the decision was made stays.
-    if kind.event == 'unblock' and kind.actor == 'server' and t[6] and redis.pcall('HGET', K.plan(t[6]), 'state') ~= 'ready' then
-      return -2
-    end
+    local plan = kind.event == 'unblock' and kind.actor == 'server' and t[6] and string.match(t[6], '%d+')
+    if plan and redis.pcall('HGET', K.plan(plan), 'state') ~= 'ready' then return -2 end
     return 1
   end
   return t[1] == kind.last and t[2] == r.next and (tonumber(t[3]) or 0) == following(fence) and 2 or -2
@@ -23,7 +22,7 @@ end
 -- still, the revision, the session, the time; nobody has asked for a stop, and no plan waits. A claim without a session has none to lose.
 local function settled(m, t)
   local till = tonumber(ARGV[m + 6]) or math.huge
-  if tonumber(ARGV[m + 5]) ~= (tonumber(t[3]) or 0) or tonumber(wall.text) > till or t[9] and t[9] ~= '' or t[6] then return false end
+  if tonumber(ARGV[m + 5]) ~= (tonumber(t[3]) or 0) or tonumber(wall.text) > till or t[9] and t[9] ~= '' or tonumber(t[6] or '') then return false end
   if not t[12] or not t[14] then return true end
   local doc = session(t[12])
   return not doc.err and doc[1] == t[14] and doc[2] ~= 'lost'

@@ -12,7 +12,8 @@ local function number(text)
 end
 
 -- read returns a task as the answer has it, without its claim, and the log; or nil if the hash does not hold what it must. Most tasks have
--- the fields of their creation only, and are not asked for others: each that is missing is searched for among all that are there.
+-- the fields of their creation only, and perhaps a job, and are not asked for others: each that is missing is searched for among all that
+-- are there.
 local function read(id)
   local key = K.task(id)
   local b = redis.pcall('HMGET', key, 'state', 'round', 'start_after', 'end_before', 'timeout', 'fails',
@@ -24,7 +25,8 @@ local function read(id)
   end
   local t = {id, '', '', '', b[1], b[2], '', unpack(b, 3, 12)}
   t[18] = b[17] or ''
-  if not (b[13] and b[14] and b[15] and b[16]) or redis.call('HLEN', key) > (b[17] and 17 or 16) then
+  local others = b[13] and b[14] and b[15] and b[16] and redis.call('HLEN', key) - (b[17] and 17 or 16) or 2
+  if others > 1 or others == 1 and string.sub(redis.call('HGET', key, 'plan') or '', 1, 1) ~= 'j' then -- more than its job
     local more = redis.call('HMGET', key, 'rev'--[[more]])
     t[7] = more[1] or ''
     for i = 2, #more do t[17 + i] = more[i] or '' end

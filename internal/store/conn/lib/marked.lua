@@ -48,7 +48,7 @@ local function mark(t)
   local record, held, id = {unpack(template.record)}, template.held, template.id
   for _, text in ipairs(t.more) do record[#record + 1] = text end
   if A.plan ~= '' then
-    held = enter(t, record)
+    held = enter(t, record) or held
     local state = held and A.held or A.open
     record[id + 2], record[id + 3] = state, '0:' .. state
   end

@@ -60,7 +60,7 @@ end
 
 local function repeats(i, t)
   local old = t.former
-  if old[3] ~= id then return {'plan', 'foreign', i, old[6] or ''} end
+  if string.match(old[3] or '', '%d+') ~= id then return {'plan', 'foreign', i, old[6] or ''} end
   if not ending(old[1], old[4]) then return {'plan', 'alive', i, old[6]} end
   return wrongtype('zset', {K.draining}) or wrongtype('list', {K.dependants(old[6]), K.stuck(old[6])})
     or redis.call('ZSCORE', K.draining, 't' .. old[6]) and {'plan', 'busy', i, old[6]} or nil
@@ -78,7 +78,7 @@ local function resolve()
   local wrong = wrongtype('hash', {key}) or wrongtype('list', {K.planTasks(id)}) or wrongtype('zset', {K.freed(id)})
     or step and wrongtype('hash', {K.growth(id)})
   if wrong then return wrong end
-  plan = redis.call('HMGET', key, 'state', 'on_failure', 'held_by')
+  plan = redis.call('HMGET', key, 'state', 'on_failure', 'held_by', 'job')
   if not plan[1] then return {'plan', 'none'} end
   if step then
     if plan[1] ~= 'ready' then return {'plan', 'refuses', plan[1]} end
@@ -88,7 +88,9 @@ local function resolve()
   local open = plan[1] == 'building' or plan[1] == 'ready' or plan[1] == 'held'
   for i, t in ipairs(tasks) do
     local new = not t.old and not t.twin
-    if new and not (open or plan[1] == 'failed' and t.former) then return {'plan', 'refuses', plan[1]} end
+    local again = t.former and (plan[1] == 'failed' or plan[4] and plan[1] == 'completed')
+    if new and not (open or again) then return {'plan', 'refuses', plan[1]} end
+    if new and plan[4] and #t.needs > 0 then return {'plan', 'foreign', i, t.needs[1]} end
     wrong = new and t.former and repeats(i, t)
     for n = 1, #t.needs, 2 do
       local other = within(t.needs[n])
@@ -129,7 +131,7 @@ local function replace(t)
   if old[7] == '1' then t.grows, t.feeds = true, true end
   known[old[6]] = {id = t.id, plan = id, feeds = t.feeds} -- for those of the same request that need it
   account(id, sum({}, ending(old[1], old[4]), old[5] == '1', -1))
-  if plan[3] == old[6] or plan[1] == 'failed' then plan[1] = 'ready' end
+  if plan[3] == old[6] or plan[1] == 'failed' or plan[1] == 'completed' then plan[1] = 'ready' end
 end
 
 -- enter adds the fields of a new task, and returns whether it is blocked.
@@ -137,7 +139,7 @@ local function enter(t, v)
   local w = {needs = {}, seen = {}, waits = 0}
   if t.former then replace(t) end
   for n = 1, #t.needs, 2 do await(t, t.needs[n], t.needs[n + 1], w) end
-  v[#v + 1], v[#v + 2] = 'plan', id
+  v[#v + 1], v[#v + 2] = 'plan', plan[4] and 'j' .. id or id
   if t.feeds then v[#v + 1], v[#v + 2] = 'feeds', '1' end
   if t.grows then v[#v + 1], v[#v + 2] = 'grows', '1' end
   if #w.needs > 0 then
@@ -147,7 +149,7 @@ local function enter(t, v)
   if w.doomed then v[#v + 1], v[#v + 2] = 'doomed_by', w.doomed end
   if w.skipped then v[#v + 1], v[#v + 2] = 'skipped', '1' end
   if w.waits > 0 and not w.doomed then return true end
-  if not w.doomed and plan[1] == 'ready' then return false end
+  if not w.doomed and (plan[1] == 'ready' or plan[4] and plan[1] == 'building') then return false end
   redis.call('ZADD', K.freed(id), t.id, t.id)
   t.free = true
   return true

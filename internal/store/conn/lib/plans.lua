@@ -77,15 +77,20 @@ local function sum(ends, outcome, skipped, n)
   return ends
 end
 
--- account counts ends of tasks in their plan, and reports whether it could. A plan that was damaged by hand is no reason to fail.
+-- account counts ends of tasks in their plan, and returns how many tasks are left; nil if it could not count. For those that succeeded
+-- it is one command: what is not left and has not ended otherwise has. A plan that was damaged by hand is no reason to fail.
 local function account(plan, ends)
-  local names, v = {}, {}
-  for name in pairs(ends) do names[#names + 1] = name end
-  local t = redis.pcall('HMGET', K.plan(plan), 'left', unpack(names))
-  if t.err or not table.remove(t, 1) then return end
-  for i, name in ipairs(names) do v[2 * i - 1], v[2 * i] = name, string.format('%d', amount(t[i]) + ends[name]) end
-  redis.call('HSET', K.plan(plan), unpack(v))
-  return true
+  local key = K.plan(plan)
+  local left = redis.pcall('HINCRBY', key, 'left', ends.left)
+  if type(left) ~= 'number' then return nil end
+  if left < 0 and redis.call('HEXISTS', key, 'state') == 0 then
+    redis.call('HDEL', key, 'left')
+    return nil
+  end
+  for name, n in pairs(ends) do
+    if name ~= 'left' and name ~= 'n:succeeded' and n ~= 0 then redis.pcall('HINCRBY', key, name, n) end
+  end
+  return left
 end
 
 -- sourced is for a task that has ended whose lines steps of the plan are for. On hold after a failure these need it like any other.

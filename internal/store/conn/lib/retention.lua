@@ -16,7 +16,7 @@ end
 
 local function keepers(plan, retried, replayed)
   local all = {}
-  if plan and plan ~= '' then all[1] = 'p' .. plan end
+  if tonumber(plan or '') then all[1] = 'p' .. plan end -- that of a job needs nothing of them
   for id in string.gmatch((retried or '') .. ' ' .. (replayed or ''), '%d+') do all[#all + 1] = 't' .. id end
   return all
 end

@@ -1,0 +1,245 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// jobs is the verb that lists jobs.
+func (a *app) jobs() *cobra.Command {
+	var most int
+	cmd := withJSON(&cobra.Command{
+		Use: "jobs", Short: "List jobs, the newest first: what each submission made", Args: cobra.NoArgs,
+		Long: "jobs lists what submit and plan made, the newest first. A job has a name, such as j7, which verbs take\n" +
+			"in the place of tasks: show, ls, wait, cancel, hold, release, retry, logs, results and export. last is\n" +
+			"the job of the task opened last. WAITING counts tasks that have not begun; a task that was retried\n" +
+			"counts as what its retry comes to.",
+		Example: "  tdf-manager jobs\n  tdf-manager wait j7\n  tdf-manager retry j7 --failed\n  tdf-manager results last --csv",
+		RunE:    a.withManager(func(ctx context.Context, s *session) error { return listJobs(ctx, s, most) }),
+	})
+	cmd.Flags().IntVar(&most, "limit", 20, "list at most this `number` of jobs")
+	return cmd
+}
+
+// job is a plan as lists of jobs have it.
+type job struct {
+	task.Plan
+
+	// Running is how many of its tasks run, or have run and were not settled yet.
+	Running int64 `json:"running"`
+}
+
+func listJobs(ctx context.Context, s *session, most int) error {
+	found, err := s.plans(ctx, most, func(*task.Plan) bool { return true })
+	if err != nil {
+		return err
+	}
+	running, err := s.manager.Underway(ctx)
+	if err != nil {
+		return err
+	}
+	jobs := make([]job, len(found))
+	for i := range found {
+		jobs[i] = job{found[i], running[found[i].ID]}
+	}
+	now, err := s.shownAt(ctx)
+	if err != nil {
+		return err
+	}
+	return s.result(jobs, func() {
+		if len(jobs) == 0 {
+			s.note("there is no job yet; make one with %s", s.command("submit"))
+			return
+		}
+		table := s.out.Table("JOB", "NAME", "STATE", "TASKS", "WAITING", "RUNNING", "ENDED", "AGE")
+		for i := range jobs {
+			j := &jobs[i]
+			table.Row(bulk.JobName(j.ID), dashText(j.Name), j.state(), j.Total, j.waiting(), j.Running, dashText(endedLine(&j.Plan)),
+				waited(j.Created, now))
+		}
+		table.Flush()
+	})
+}
+
+// waiting is how many tasks have not begun. What runs was counted at another moment.
+func (j *job) waiting() int64 { return max(0, j.Left-j.Running) }
+
+// state is that of the plan, in the words for a job: one whose tasks are still being opened already runs.
+func (j *job) state() string {
+	switch {
+	case j.Job && j.State == task.PlanBuilding:
+		return "opening"
+	case j.State == task.PlanReady:
+		return "running"
+	}
+	return string(j.State)
+}
+
+// showJob prints the job that the only argument means, if it means one: a job of one task, by the word last, is that task.
+func (s *session) showJob(ctx context.Context) (done bool, err error) {
+	id := bulk.JobOf(s.args[0])
+	if s.args[0] == bulk.LastTask {
+		last, err := bulk.Newest(ctx, s.manager)()
+		if id = last.Job; err != nil {
+			return true, err
+		}
+	}
+	if id == 0 {
+		return false, nil
+	}
+	p, err := s.manager.Plan(ctx, id)
+	if err != nil {
+		return true, s.noJob(err)
+	}
+	if s.args[0] == bulk.LastTask && p.Total == 1 {
+		return false, nil
+	}
+	running, err := s.manager.Underway(ctx)
+	if err != nil {
+		return true, err
+	}
+	j := &job{*p, running[id]}
+	return true, s.result(j, func() { printJob(s, j) })
+}
+
+func printJob(s *session, j *job) {
+	name := bulk.JobName(j.ID)
+	table := s.out.Table()
+	table.Row("job", name)
+	table.Row("name", dashText(j.Name))
+	table.Row("state", j.state())
+	table.Row("tasks", j.Total)
+	table.Row("waiting", j.waiting())
+	table.Row("running", j.Running)
+	table.Row("ended", dashText(endedLine(&j.Plan)))
+	table.Row("created", when(j.Created))
+	table.Row("over", when(j.Over))
+	table.Flush()
+	s.printf("\nsee its tasks with %s", s.command("ls %s", name))
+	switch {
+	case !j.Job:
+		s.printf(", and what they need with %s", s.command("plan show %d", j.ID))
+	case j.State == task.PlanFailed:
+		s.printf(", why some failed with %s; %s runs these again",
+			s.command("logs %s --state failed --stderr", name), s.command("retry %s --failed", name))
+	case j.State == task.PlanBuilding:
+		s.printf("; not all of them may be opened yet")
+	}
+	s.printf("\n")
+}
+
+// noJob adds the remedy to the error for a job that is not there.
+func (s *session) noJob(err error) error {
+	if errors.Is(err, task.ErrNoPlan) {
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", err, s.command("jobs")))
+	}
+	return err
+}
+
+// jobName is what --name says, or else what is run: a program, a command, or a file of lines.
+func (sub *submission) jobName(s *session, specs []task.Spec) string {
+	const most = 60
+	name := sub.name
+	switch {
+	case name != "" || len(specs) == 0:
+		return name
+	case sub.eachLine != "" && sub.command && len(s.args) == 0:
+		name = sub.eachLine
+	default:
+		if name, _, _ = strings.Cut(specs[0].Source, task.Pin("")); specs[0].Program != "" {
+			name = specs[0].Program
+		}
+	}
+	return shorten(cli.Safe(path.Base(strings.TrimPrefix(name, task.CommandPrefix))), most)
+}
+
+// jobProgress is how far a job is, in the words of a wait.
+type jobProgress struct {
+	waitProgress
+
+	s       *session
+	id      task.PlanID
+	running atomic.Int64
+}
+
+// look counts what runs. While Redis does not answer, what was counted last stays.
+func (w *jobProgress) look(ctx context.Context) {
+	if n, err := w.s.manager.Underway(ctx); err == nil {
+		w.running.Store(n[w.id])
+	}
+}
+
+func (w *jobProgress) of(p *task.Plan) manager.Progress {
+	progress := manager.Progress{Total: int(p.Total), Done: int(p.Total - p.Left), States: map[statemachine.State]int{}}
+	for state, n := range p.Ended {
+		progress.States[state] = int(n)
+	}
+	running := min(w.running.Load(), p.Left)
+	progress.States[statemachine.Running] = int(running)
+	progress.States[statemachine.Open] = int(p.Left - running)
+	return progress
+}
+
+// waitJob waits until all tasks of a job have ended, as long as limit says if that is above 0. It costs the same whatever their number.
+func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duration) error {
+	within, cancel := limited(ctx, limit)
+	defer cancel()
+	progress := &jobProgress{waitProgress: waitProgress{began: time.Now()}, s: s, id: id}
+	display := newDisplay(ctx, s, progress)
+	told := false
+	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
+		progress.update(progress.of(p))
+		if now, err := s.manager.Now(ctx); err == nil && p.HalfBuilt(now) && p.Left == 0 && !told {
+			told = true
+			s.warn("all %d tasks of %s that were opened have ended, but its submission has not; "+
+				"to finish it, submit it again with its --request-key", p.Total, bulk.JobName(id))
+		}
+	})
+	display.close()
+	late := err != nil && timedOut(within)
+	if err != nil && !late {
+		return s.noJob(err)
+	}
+	if p == nil { // Redis did not answer in time
+		p = &task.Plan{}
+	}
+	failed, err := jobFailures(ctx, s, p)
+	if err != nil {
+		return err
+	}
+	end := progress.of(p)
+	return finishWait(ctx, s, end, failed, int(p.Total-p.Left-p.Skipped-p.Ended[statemachine.Succeeded]), late)
+}
+
+// jobFailures are the first tasks of a job that have not succeeded.
+func jobFailures(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
+	sel := manager.Selection{Plan: p.ID, All: true, NotRetried: true}
+	for _, state := range statemachine.Outcomes() {
+		if state != statemachine.Succeeded && p.Ended[state] > 0 {
+			sel.States = append(sel.States, state)
+		}
+	}
+	if len(sel.States) == 0 {
+		return nil, nil
+	}
+	for t, err := range s.manager.Select(context.WithoutCancel(ctx), sel) { // as in firstFailures
+		if err != nil || len(ids) == mostFailures {
+			return ids, err
+		}
+		ids = append(ids, t.ID)
+	}
+	return ids, nil
+}

@@ -1,0 +1,66 @@
+package manager
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// job is the plan that a submission makes of its tasks.
+type job struct {
+	name string
+	made func(task.PlanID)
+}
+
+// AsJob makes the tasks of a submission a job: a plan whose tasks need nothing of one another, run as soon as they are
+// opened, and cost what tasks of no plan do. Name is for people, as PlanSpec.Name. made, unless it is nil, gets the number of the
+// job before the first task is opened. If no task is opened, or all were there before, there is no job in the end. It takes the place of
+// [InPlan].
+//
+// A submission that was cut short leaves a job that is still building; repeated with its request key, it finishes it.
+func AsJob(name string, made func(task.PlanID)) SubmitOption {
+	return func(s *submission) { s.plan, s.job = 0, &job{name: name, made: made} }
+}
+
+// makeJob makes the job before the first batch is sent: what cannot be opened makes none.
+func (s *submission) makeJob(ctx context.Context) error {
+	if s.job == nil || s.plan > 0 {
+		return nil
+	}
+	var err error
+	if s.plan, err = s.m.NewPlan(ctx, task.PlanSpec{Name: s.job.name, Job: true, RequestKey: "submit " + s.key}); err != nil {
+		return err
+	}
+	if s.job.made != nil {
+		s.job.made(s.plan)
+	}
+	return nil
+}
+
+// endJob says that all tasks of the job were opened. One that has none goes; that of a repeated submission may have gone.
+func (s *submission) endJob(ctx context.Context, err error) error {
+	if s.job == nil || s.plan == 0 || err != nil && len(s.opened) > 0 {
+		return err
+	}
+	ready := s.m.ReadyPlan(ctx, s.plan)
+	if err != nil || errors.Is(ready, task.ErrNoPlan) {
+		return err
+	}
+	return ready
+}
+
+// Underway counts, for each plan, the tasks that run, or have run and were not settled yet. It reads all of these: about as many as
+// there are slots.
+func (m *Manager) Underway(ctx context.Context) (map[task.PlanID]int64, error) {
+	n := map[task.PlanID]int64{}
+	states := []statemachine.State{statemachine.Running, statemachine.Executed}
+	for t, err := range m.Select(ctx, Selection{All: true, States: states, Fields: []string{planField}}) {
+		if err != nil {
+			return nil, err
+		}
+		n[t.Plan]++
+	}
+	return n, nil
+}
