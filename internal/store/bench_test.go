@@ -184,7 +184,7 @@ func benchmarkReport(b *testing.B, sp *storetest.Space, held []tasks.Claimed, si
 }
 
 func benchmarkMove(
-	b *testing.B, sp *storetest.Space, from statemachine.State, actor statemachine.Actor, event statemachine.Event, size int,
+	b testing.TB, sp *storetest.Space, from statemachine.State, actor statemachine.Actor, event statemachine.Event, size int,
 ) {
 	b.Helper()
 	for {
@@ -203,7 +203,7 @@ func benchmarkMove(
 	}
 }
 
-func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) tasks.Commit {
+func benchmarkDecide(b testing.TB, t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) tasks.Commit {
 	b.Helper()
 	m, err := statemachine.Decide(t, o, now)
 	if err != nil {
@@ -212,7 +212,7 @@ func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurren
 	return tasks.Commit{Move: m, Writer: "bench"}
 }
 
-func benchmarkApply(b *testing.B, sp *storetest.Space, commits []tasks.Commit) {
+func benchmarkApply(b testing.TB, sp *storetest.Space, commits []tasks.Commit) {
 	b.Helper()
 	out, err := storetest.Apply(b.Context(), sp.Store, commits...)
 	if err != nil {

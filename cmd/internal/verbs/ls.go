@@ -129,6 +129,10 @@ func (l *listing) read(ctx context.Context, s *session, sel manager.Selection) (
 			found.tasks = append(found.tasks, t)
 		}
 	}
+	if sel.Plan != 0 { // which lists them as they were opened
+		order := func(t *task.Task) int { return slices.Index(statemachine.States(), t.State) }
+		slices.SortStableFunc(found.tasks, func(a, b *task.Task) int { return cmp.Compare(order(a), order(b)) })
+	}
 	return found, nil
 }
 
@@ -254,7 +258,7 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 // counted one by one.
 func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) {
 	for _, state := range more {
-		known := sel.Queue == "" && sel.Program == "" && sel.Match == nil && (!sel.NotRetried || !state.IsOutcome())
+		known := sel.Plan == 0 && sel.Queue == "" && sel.Program == "" && sel.Match == nil && (!sel.NotRetried || !state.IsOutcome())
 		some := state == statemachine.Archived && len(sel.States) > 0 && !slices.Contains(sel.States, state) // by their outcomes
 		if known && !some {
 			s.note("%d more tasks are %s; see them with --limit 0", counts[state]-int64(l.limit), state)

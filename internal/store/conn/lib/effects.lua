@@ -1,12 +1,17 @@
 -- Effects: what moves mean beyond their tasks. It is noted move by move, and written once for all.
-local tallies, planned, feeding, ended = {}, {}, {}, false
+local tallies, planned, jobs, feeding, ended = {}, {}, {}, {}, false
+
+-- placed is what is noted of a plan.
+local function placed(plan)
+  planned[plan] = planned[plan] or {moved = {}, ended = {}}
+  return planned[plan]
+end
 
 -- inplan notes what a move means to the plan of the task: what leaves `freed:`, what is left, and which dependants must hear of an end.
 -- The field of a task of a job is j and the number: nothing waits for such a task.
 local function inplan(field, id, key, kind)
   local plan = string.match(field, '%d+') or ''
-  local of = planned[plan] or {moved = {}, ended = {}}
-  planned[plan] = of
+  local of = placed(plan)
   if kind.from == 'blocked' then of.moved[#of.moved + 1] = id end
   if kind.wake == 'ended' then
     local t = plan == field and redis.call('HMGET', key, 'feeds', 'skipped', 'grows') or {}
@@ -27,7 +32,12 @@ local function note(id, key, kind, t, round)
     of[kind.to] = (of[kind.to] or 0) + 1
     ended = true
   end
-  if t[6] then inplan(t[6], id, key, kind) end
+  local plan = t[6]
+  if plan and kind.to == 'succeeded' and string.sub(plan, 1, 1) == 'j' then
+    jobs[plan] = (jobs[plan] or 0) + 1
+  elseif plan then
+    inplan(plan, id, key, kind)
+  end
   happened(id, round, kind.from, kind.s and kind.via or kind.to, kind.event, kind.actor, kind.writer)
   if kind.s then happened(id, round, kind.via, kind.to, 'settle', kind.actor, kind.writer) end
   if kind.a then happened(id, round, kind.to, 'archived', 'archive', kind.actor, kind.writer) end
@@ -39,7 +49,8 @@ local function inplans()
     if #of.moved > 0 then redis.pcall('ZREM', K.freed(id), unpack(of.moved)) end
     local ends
     for _, t in ipairs(of.ended) do ends = sum(ends or {}, t.outcome, t.skipped, 1) end
-    local left = ends and account(id, ends)
+    local left = of.left and remaining(K.plan(id), of.left)
+    if ends then left = account(id, ends) end
     for _, t in ipairs(of.ended) do
       if t.grows then sourced(id, t.id, t.outcome, t.skipped, wall.text) end
     end
@@ -53,6 +64,11 @@ local function conclude()
   for node in pairs(praised) do forget(node) end
   for queue, of in pairs(tallies) do
     for outcome, n in pairs(of) do redis.pcall('HINCRBY', K.tally(queue), outcome, n) end
+  end
+  for job, n in pairs(jobs) do -- most are not over, which is all there is to do
+    local plan = string.sub(job, 2)
+    local left = redis.pcall('HINCRBY', K.plan(plan), 'left', -n)
+    if type(left) ~= 'number' or left <= 0 then placed(plan).left = left end
   end
   if next(planned) then inplans() end
   local new = 0

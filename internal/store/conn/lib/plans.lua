@@ -77,16 +77,22 @@ local function sum(ends, outcome, skipped, n)
   return ends
 end
 
--- account counts ends of tasks in their plan, and returns how many tasks are left; nil if it could not count. For those that succeeded
--- it is one command: what is not left and has not ended otherwise has. A plan that was damaged by hand is no reason to fail.
-local function account(plan, ends)
-  local key = K.plan(plan)
-  local left = redis.pcall('HINCRBY', key, 'left', ends.left)
+-- remaining is what counting has left; nil if there is no plan to count in.
+local function remaining(key, left)
   if type(left) ~= 'number' then return nil end
   if left < 0 and redis.call('HEXISTS', key, 'state') == 0 then
     redis.call('HDEL', key, 'left')
     return nil
   end
+  return left
+end
+
+-- account counts ends of tasks in their plan, and returns how many tasks are left; nil if it could not count. For those that succeeded
+-- it is one command: what is not left and has not ended otherwise has. A plan that was damaged by hand is no reason to fail.
+local function account(plan, ends)
+  local key = K.plan(plan)
+  local left = remaining(key, redis.pcall('HINCRBY', key, 'left', ends.left))
+  if not left then return nil end
   for name, n in pairs(ends) do
     if name ~= 'left' and name ~= 'n:succeeded' and n ~= 0 then redis.pcall('HINCRBY', key, name, n) end
   end

@@ -17,9 +17,10 @@ for i = 1, tonumber(arg()) do
   record[n + 7], record[n + 8], record[n + 9], record[n + 10] = 'log', '', 'namespace', string.sub(namespace, 1, -2)
   record[n + 11], record[n + 13], record[n + 14], record[n + 15], record[n + 16] = 'id', 'state', state, '0:' .. state, stamp
   t.id = n + 12
-  if A.plan ~= '' and A.marked == '' then record[n + 17], record[n + 18] = 'plan', 'j' .. A.plan end
+  local job = A.plan ~= '' and A.marked == ''
+  if job then record[n + 17], record[n + 18] = 'plan', 'j' .. A.plan end
   for k, place in ipairs(t.own) do t.own[k] = tonumber(place) end
-  if t.held or A.plan ~= '' then sets[#sets + 1] = K.blocked end
+  if t.held or A.plan ~= '' and not job then sets[#sets + 1] = K.blocked end
   if not t.held then sets[#sets + 1] = K.open end
   templates[i] = t
 end

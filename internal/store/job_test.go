@@ -1,0 +1,260 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// newJob makes a job of tasks that are archived as they end, and is still being built.
+func newJob(tb testing.TB, sp *storetest.Space, n int, change ...func(*task.Definition)) (task.PlanID, []int64) {
+	tb.Helper()
+	id, err := sp.Store.NewPlan(tb.Context(), task.PlanSpec{Name: "sweep", Job: true, RequestKey: conn.NewToken()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return id, addToJob(tb, sp, id, n, change...)
+}
+
+func addToJob(tb testing.TB, sp *storetest.Space, id task.PlanID, n int, change ...func(*task.Definition)) []int64 {
+	tb.Helper()
+	specs := make([]task.Definition, n)
+	for i := range specs {
+		specs[i] = storetest.Spec(append(change, func(d *task.Definition) { storetest.Set(d, "archive", task.ArchiveAtOnce) })...)
+	}
+	ids, err := sp.Store.Open(tb.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs, Plan: id, Job: id > 0})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ids
+}
+
+// finish reports tasks in one call, those that do not fail to their end.
+func finish(tb testing.TB, sp *storetest.Space, held []tasks.Claimed, fails ...int64) {
+	tb.Helper()
+	commits := make([]tasks.Commit, len(held))
+	for i := range held {
+		failed := slices.Contains(fails, held[i].Task.ID)
+		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
+			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Task.Current.Claim, Settles: !failed, Failed: failed,
+		}, held[i].Task.Current.Running)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if commits[i] = (tasks.Commit{Move: m, Writer: "w"}); failed {
+			commits[i].Fields = []string{"0:error", "no"}
+		}
+	}
+	out, err := sp.Store.Apply(tb.Context(), commits...)
+	if err != nil || slices.ContainsFunc(out, func(o tasks.Outcome) bool { return o.Result != statemachine.Moved }) {
+		tb.Fatalf("%+v, %v", out, err)
+	}
+}
+
+func jobIs(t *testing.T, sp *storetest.Space, id task.PlanID, state task.PlanState, total, left int64, ended endings) {
+	t.Helper()
+	p, err := sp.Store.Plan(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ended, p.Ended); diff != "" || p.State != state || p.Total != total || p.Left != left || !p.Job {
+		t.Errorf("job %d is %s, %d of %d left (want %s, %d of %d):\n%s", id, p.State, p.Left, p.Total, state, left, total, diff)
+	}
+}
+
+func ready(t *testing.T, sp *storetest.Space, id task.PlanID) {
+	t.Helper()
+	if _, err := sp.Store.SteerPlan(t.Context(), id, task.PlanReady, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type endings = map[statemachine.State]int64
+
+// Tasks of a job run while others are still being added, to their end and into the archive, as tasks of no plan do. The job is over
+// when it was made to its end and nothing is left.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id, ids := newJob(t, sp, 3)
+	held := sp.Claim(t, "w", 3)
+	if len(held) != 3 || held[0].Plan != 0 {
+		t.Fatalf("claimed %+v", held)
+	}
+	finish(t, sp, held)
+	inState(t, sp, ids[2], statemachine.Archived)
+	jobIs(t, sp, id, task.PlanBuilding, 3, 0, endings{statemachine.Succeeded: 3})
+	addToJob(t, sp, id, 2)
+	ready(t, sp, id)
+	jobIs(t, sp, id, task.PlanReady, 5, 2, endings{statemachine.Succeeded: 3})
+	if of := sp.Raw.HGet(t.Context(), sp.Key("task:5"), "plan").Val(); of != fmt.Sprintf("j%d", id) {
+		t.Errorf("task 5 says %q", of)
+	}
+	finish(t, sp, sp.Claim(t, "w", 2))
+	jobIs(t, sp, id, task.PlanCompleted, 5, 0, endings{statemachine.Succeeded: 5})
+	listed, err := sp.Store.PlanTasks(t.Context(), id, 0, 10)
+	if err != nil || !slices.Equal(listed, []int64{1, 2, 3, 4, 5}) {
+		t.Errorf("it lists %v, %v", listed, err)
+	}
+	if _, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "late", Specs: []task.Definition{storetest.Spec()}, Plan: id, Job: true}); !errors.Is(err, task.ErrPlanState) {
+		t.Errorf("a task for a job that is over: %v", err)
+	}
+}
+
+// A job with a failure has failed; a retry of a task of it takes the place of that one, and so on until it is completed. What
+// succeeded may be run again too.
+func TestRetryInAJob(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id, ids := newJob(t, sp, 2)
+	ready(t, sp, id)
+	finish(t, sp, sp.Claim(t, "w", 2), ids[0])
+	settleAll(t, sp)
+	jobIs(t, sp, id, task.PlanFailed, 2, 0, endings{statemachine.Succeeded: 1, statemachine.Failed: 1})
+	for round, old := range ids {
+		again := storetest.Spec(func(d *task.Definition) { storetest.Set(d, "archive", task.ArchiveAtOnce) })
+		again.RetryOf = old
+		opened, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{again}, Plan: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobIs(t, sp, id, task.PlanReady, 2, 1, endings{statemachine.Succeeded: 1})
+		inState(t, sp, opened[0], statemachine.Open)
+		finish(t, sp, sp.Claim(t, "w", 1))
+		inState(t, sp, opened[0], statemachine.Archived)
+		jobIs(t, sp, id, task.PlanCompleted, 2, 0, endings{statemachine.Succeeded: 2})
+		if round == 1 && sp.Raw.HGet(t.Context(), sp.Key(fmt.Sprint("task:", opened[0])), "plan").Val() != fmt.Sprintf("j%d", id) {
+			t.Error("the retry is not of the job")
+		}
+	}
+}
+
+// settleAll settles what was executed, as a server does.
+func settleAll(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	benchmarkMove(t, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, 100)
+}
+
+// A job whose tasks were all there before is none. One of which nothing is there any more goes too.
+func TestJobWithoutTasks(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	key := func(d *task.Definition) { storetest.Set(d, "key", "once") }
+	sp.Open(t, storetest.Spec(key))
+	id, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{Job: true, RequestKey: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := addToJob(t, sp, id, 1, key); !slices.Equal(ids, []int64{1}) {
+		t.Fatalf("opened %v", ids)
+	}
+	ready(t, sp, id)
+	if _, err := sp.Store.Plan(t.Context(), id); !errors.Is(err, task.ErrNoPlan) {
+		t.Errorf("there is a job: %v", err)
+	}
+	if ids, err := sp.Store.PlanIDs(t.Context(), 0, 10); err != nil || len(ids) > 0 {
+		t.Errorf("listed: %v, %v", ids, err)
+	}
+}
+
+// Tasks with keys are of the job too, and held ones stay held.
+func TestMarkedTasksOfAJob(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id, ids := newJob(t, sp, 1, func(d *task.Definition) { storetest.Set(d, "key", "a") })
+	more := addToJob(t, sp, id, 1, func(d *task.Definition) { storetest.Set(d, "key", "b", "hold", "later") })
+	inState(t, sp, ids[0], statemachine.Open)
+	inState(t, sp, more[0], statemachine.Blocked)
+	ready(t, sp, id)
+	finish(t, sp, sp.Claim(t, "w", 2))
+	jobIs(t, sp, id, task.PlanReady, 2, 1, endings{statemachine.Succeeded: 1})
+}
+
+// Tasks of a job need nothing.
+func TestNeedsInAJob(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id, ids := newJob(t, sp, 1)
+	needy := storetest.Spec()
+	needy.Needs = []task.Need{{Task: ids[0]}}
+	var need *tasks.NeedError
+	_, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{needy}, Plan: id})
+	if !errors.As(err, &need) || need.ID != ids[0] {
+		t.Errorf("a need in a job: %v", err)
+	}
+	_, err = sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "l", Specs: []task.Definition{storetest.Spec()}, Plan: 7, Job: true})
+	if !errors.Is(err, task.ErrNoPlan) {
+		t.Errorf("no such job: %v", err)
+	}
+}
+
+// Beside what tasks of no plan cost, those of a job cost three commands for each call that opens some, one for each that is claimed,
+// and one for each call that ends some.
+func TestCommandsOfAJob(t *testing.T) {
+	t.Parallel()
+	const n = 50
+	count := func(sp *storetest.Space, do func()) int {
+		before, n := commandsOf(t, sp), 0
+		do()
+		for name, calls := range commandsOf(t, sp) {
+			if name != "info" {
+				n += calls - before[name]
+			}
+		}
+		return n
+	}
+	costs := map[bool][]int{}
+	for _, inJob := range []bool{false, true} {
+		sp := storetest.On(t, redistest.Start(t))
+		id := task.PlanID(0)
+		addToJob(t, sp, 0, 1) // what is there from the first task on
+		finish(t, sp, sp.Claim(t, "w", 1))
+		if inJob {
+			id, _ = newJob(t, sp, 1)
+			finish(t, sp, sp.Claim(t, "w", 1))
+		}
+		var held []tasks.Claimed
+		costs[inJob] = []int{
+			count(sp, func() { addToJob(t, sp, id, n+1) }), count(sp, func() { held = sp.Claim(t, "w", n) }), count(sp, func() { finish(t, sp, held) }),
+		}
+	}
+	for i, more := range []int{3 + 3, n, 1} { // to open, it also looks at the plan, and whether that and its list have these types
+		if got := costs[true][i] - costs[false][i]; got != more {
+			t.Errorf("step %d of %d tasks costs %d commands more in a job (%v), want %d", i, n, got, costs, more)
+		}
+	}
+}
+
+// BenchmarkJob is the short path of tasks, with and without a job: opened in calls of 1000, claimed and reported to their end in calls
+// of 1 and of 100.
+func BenchmarkJob(b *testing.B) {
+	for _, size := range []int{1, 100} {
+		for _, name := range []string{"plain", "job"} {
+			b.Run(fmt.Sprintf("%d/%s", size, name), func(b *testing.B) {
+				sp := storetest.New(b)
+				id := task.PlanID(0)
+				if name == "job" {
+					id, _ = newJob(b, sp, 1)
+				}
+				timed(b, sp, func() {
+					for left := b.N; left > 0; left -= 1000 {
+						addToJob(b, sp, id, min(left, 1000))
+					}
+					for left := b.N; left > 0; left -= size {
+						finish(b, sp, sp.Claim(b, "w", min(left, size)))
+					}
+				})
+			})
+		}
+	}
+}
