@@ -4,24 +4,36 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // job is the plan that a submission makes of its tasks.
 type job struct {
-	name string
+	task.PlanSpec
+
 	made func(task.PlanID)
 }
 
+// gated says that its tasks do not run at once.
+func (j *job) gated() bool { return j.Window > 0 || len(j.After) > 0 }
+
 // AsJob makes the tasks of a submission a job: a plan whose tasks need nothing of one another, run as soon as they are
-// opened, and cost what tasks of no plan do. Name is for people, as PlanSpec.Name. made, unless it is nil, gets the number of the
-// job before the first task is opened. If no task is opened, or all were there before, there is no job in the end. It takes the place of
-// [InPlan].
+// opened, and cost what tasks of no plan do, unless spec has a Window or After: such ones servers open. Of spec, Job and RequestKey
+// go without saying. made, unless it is nil, gets the number of the job before the first task is opened. If no task is opened, or all
+// were there before, there is no job in the end. It takes the place of [InPlan]. The error about a spec is a *statemachine.FieldError;
+// about After it matches [task.ErrNoPlan] if there is no such plan.
 //
 // A submission that was cut short leaves a job that is still building; repeated with its request key, it finishes it.
-func AsJob(name string, made func(task.PlanID)) SubmitOption {
-	return func(s *submission) { s.plan, s.job = 0, &job{name: name, made: made} }
+func AsJob(spec task.PlanSpec, made func(task.PlanID)) SubmitOption {
+	return func(s *submission) {
+		spec.Job = true
+		s.plan, s.job = 0, &job{PlanSpec: spec, made: made}
+		if s.job.gated() {
+			s.size = min(s.size, plans.PlanTasks)
+		}
+	}
 }
 
 // makeJob makes the job before the first batch is sent: what cannot be opened makes none.
@@ -29,8 +41,14 @@ func (s *submission) makeJob(ctx context.Context) error {
 	if s.job == nil || s.plan > 0 {
 		return nil
 	}
+	for _, need := range s.job.After {
+		if _, err := s.m.Plan(ctx, need.Plan); err != nil {
+			return err
+		}
+	}
+	s.job.RequestKey = "submit " + s.key
 	var err error
-	if s.plan, err = s.m.NewPlan(ctx, task.PlanSpec{Name: s.job.name, Job: true, RequestKey: "submit " + s.key}); err != nil {
+	if s.plan, err = s.m.NewPlan(ctx, s.job.PlanSpec); err != nil {
 		return err
 	}
 	if s.job.made != nil {

@@ -228,7 +228,7 @@ func (s *submission) next(ctx context.Context) error {
 		return bad
 	}
 	s.send(ctx, o, place)
-	if s.plan > 0 && s.job == nil {
+	if s.plan > 0 && (s.job == nil || s.job.gated()) {
 		return s.await(ctx)
 	}
 	return nil
@@ -238,7 +238,7 @@ func (s *submission) next(ctx context.Context) error {
 // that the same submission repeated makes the same requests.
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
 	return s.m.store.Prepare(tasks.OpenRequest{
-		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Plan: s.plan, Job: s.job != nil, Life: s.life,
+		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Plan: s.plan, Job: s.job != nil && !s.job.gated(), Life: s.life,
 		Digest: s.digest(b), Rules: b.rules,
 	})
 }

@@ -140,7 +140,7 @@ func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks
 			continue
 		}
 		o := s.commit(&t.Task, m)
-		if t.DoomedBy > 0 {
+		if t.Event() == statemachine.Cancel {
 			o.Fields = append(o.Fields, "cancel_reason", reasonOf(t))
 		} else {
 			o.Drop = []string{"hold"} // of a plan that was held
@@ -152,6 +152,9 @@ func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks
 
 // reasonOf says why a task is cancelled that waits for another one.
 func reasonOf(t *plans.Freed) string {
+	if t.DoomedAfter > 0 {
+		return fmt.Sprintf("job j%d, which its own comes after, did not end as it should", t.DoomedAfter)
+	}
 	if t.Skipped {
 		return fmt.Sprintf("skipped: it was to run if task %d did not succeed", t.DoomedBy)
 	}

@@ -9,6 +9,13 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// PlanNeed is a plan that a job comes after. Its end is completed or, for NeedsFailure, any other.
+type PlanNeed struct {
+	Plan PlanID `json:"plan"`
+	// On is when it is enough; empty for NeedsSuccess.
+	On When `json:"on,omitempty"`
+}
+
 // PlanState is the state of a plan.
 type PlanState string
 
@@ -46,6 +53,11 @@ type PlanSpec struct {
 	// Job says that its tasks need nothing of one another. They may run as soon as they are added, also before the plan is
 	// ready, and cost what tasks of no plan do. It is what one call of the verb submit has made.
 	Job bool `json:"job"`
+	// Window is how many tasks of a job may be open or run at a time; 0 for any number. After are the jobs, or plans, that one
+	// comes after: its tasks wait until all of these are over, and are cancelled where one has not ended as it should.
+	// Tasks of either wait until the plan is ready, and servers open them.
+	Window int        `json:"window,omitempty"`
+	After  []PlanNeed `json:"after,omitempty"`
 	// RequestKey names the request for 24 hours: given again, it returns the id of
 	// the first time. Without it one is made up, which covers replies lost on the way.
 	RequestKey string `json:"-"`

@@ -258,3 +258,162 @@ func BenchmarkJob(b *testing.B) {
 		}
 	}
 }
+
+// serveJobs moves what servers have to move of plans, until nothing is left.
+func serveJobs(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	for storetest.AdvancePlans(t, sp.Store, 100, true) {
+	}
+}
+
+func statesOf(t *testing.T, sp *storetest.Space) map[statemachine.State]int64 {
+	t.Helper()
+	counts, err := sp.Store.Count(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := endings{}
+	for state, n := range counts {
+		if n > 0 {
+			found[state] = n
+		}
+	}
+	return found
+}
+
+func sameStates(t *testing.T, sp *storetest.Space, want endings) {
+	t.Helper()
+	if diff := cmp.Diff(want, statesOf(t, sp)); diff != "" {
+		t.Errorf("states:\n%s", diff)
+	}
+}
+
+// addGated adds tasks to a job whose tasks servers open.
+func addGated(t *testing.T, sp *storetest.Space, spec task.PlanSpec, n int) task.PlanID {
+	t.Helper()
+	spec.Job, spec.RequestKey = true, conn.NewToken()
+	id, err := sp.Store.NewPlan(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := make([]task.Definition, n)
+	for i := range specs {
+		specs[i] = storetest.Spec()
+	}
+	if _, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs, Plan: id}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Of a job with a window so many tasks are open or run, however others end, by whoever asks servers.
+func TestWindowOfAJob(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id := addGated(t, sp, task.PlanSpec{Window: 2}, 7)
+	serveJobs(t, sp)
+	sameStates(t, sp, endings{statemachine.Blocked: 7})
+	ready(t, sp, id)
+	serveJobs(t, sp)
+	sameStates(t, sp, endings{statemachine.Blocked: 5, statemachine.Open: 2})
+	held := sp.Claim(t, "w", 2)
+	serveJobs(t, sp)
+	sameStates(t, sp, endings{statemachine.Blocked: 5, statemachine.Running: 2})
+	if due, err := sp.Store.DueWork(t.Context(), 0, 10); err != nil || len(due) > 0 {
+		t.Errorf("servers have to do %+v, %v", due, err)
+	}
+	if err := sp.Store.Requeue(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	if due, err := sp.Store.DueWork(t.Context(), 0, 10); err != nil || len(due) > 0 {
+		t.Errorf("a full window is work for servers: %+v, %v", due, err)
+	}
+	sp.Report(t, &held[0], "", "")
+	settleAll(t, sp)
+	serveJobs(t, sp)
+	sameStates(t, sp, endings{statemachine.Blocked: 4, statemachine.Open: 1, statemachine.Running: 1, statemachine.Succeeded: 1})
+	sp.Report(t, &held[1], "", "bad")
+	settleAll(t, sp)
+	serveJobs(t, sp)
+	sameStates(t, sp, endings{statemachine.Blocked: 3, statemachine.Open: 2, statemachine.Succeeded: 1, statemachine.Failed: 1})
+	for range 5 {
+		for _, c := range sp.Claim(t, "w", 5) {
+			sp.Report(t, &c, "", "")
+		}
+		settleAll(t, sp)
+		serveJobs(t, sp)
+	}
+	jobIs(t, sp, id, task.PlanFailed, 7, 0, endings{statemachine.Succeeded: 6, statemachine.Failed: 1})
+}
+
+// A job after others begins when the last of them is over, and is cancelled by one that ends in another way than it waits for.
+func TestJobAfterOthers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		on    task.When
+		fails bool
+		runs  bool
+	}{
+		"success, met": {task.NeedsSuccess, false, true}, "success, not met": {"", true, false}, "any": {task.NeedsAny, true, true},
+		"failure, met": {task.NeedsFailure, true, true}, "failure, not met": {task.NeedsFailure, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			first, ids := newJob(t, sp, 1)
+			second, _ := newJob(t, sp, 1)
+			third := addGated(t, sp, task.PlanSpec{After: []task.PlanNeed{{Plan: first, On: c.on}, {Plan: second, On: task.NeedsAny}}}, 2)
+			fourth := addGated(t, sp, task.PlanSpec{After: []task.PlanNeed{{Plan: third}}}, 1)
+			for _, id := range []task.PlanID{fourth, third, second, first} {
+				ready(t, sp, id)
+			}
+			jobIs(t, sp, third, task.PlanHeld, 2, 2, endings{})
+			held := sp.Claim(t, "w", 2)
+			finish(t, sp, held[1:])
+			serveJobs(t, sp)
+			sameStates(t, sp, endings{statemachine.Archived: 1, statemachine.Running: 1, statemachine.Blocked: 3})
+			if c.fails {
+				finish(t, sp, held[:1], ids[0])
+				settleAll(t, sp)
+			} else {
+				finish(t, sp, held[:1])
+			}
+			serveJobs(t, sp)
+			if !c.runs {
+				jobIs(t, sp, third, task.PlanCancelled, 2, 0, endings{statemachine.Cancelled: 2})
+				jobIs(t, sp, fourth, task.PlanCancelled, 1, 0, endings{statemachine.Cancelled: 1})
+				return
+			}
+			sameStates(t, sp, endings{statemachine.Archived: 2, statemachine.Open: 2, statemachine.Blocked: 1})
+			for _, n := range []int{2, 1} {
+				for _, one := range sp.Claim(t, "w", n) {
+					sp.Report(t, &one, "", "")
+				}
+				settleAll(t, sp)
+				serveJobs(t, sp)
+			}
+			jobIs(t, sp, third, task.PlanCompleted, 2, 0, endings{statemachine.Succeeded: 2})
+			jobIs(t, sp, fourth, task.PlanCompleted, 1, 0, endings{statemachine.Succeeded: 1})
+			late := addGated(t, sp, task.PlanSpec{After: []task.PlanNeed{{Plan: first, On: c.on}}}, 1)
+			ready(t, sp, late)
+			serveJobs(t, sp)
+			jobIs(t, sp, late, task.PlanReady, 1, 1, endings{})
+		})
+	}
+}
+
+// What only a job has is refused elsewhere.
+func TestJobSpec(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	for field, spec := range map[string]task.PlanSpec{
+		"window": {Window: 1}, "after": {After: []task.PlanNeed{{Plan: 1}}}, "after ": {Job: true, After: []task.PlanNeed{{Plan: 1, On: "soon"}}},
+		"window ": {Job: true, Window: -1},
+	} {
+		spec.RequestKey = "k"
+		var fe *statemachine.FieldError
+		if _, err := sp.Store.NewPlan(t.Context(), spec); !errors.As(err, &fe) || fe.Field+" " != field && fe.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

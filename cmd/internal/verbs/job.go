@@ -77,6 +77,9 @@ func listJobs(ctx context.Context, s *session, most int) error {
 // waiting is how many tasks have not begun. What runs was counted at another moment.
 func (j *job) waiting() int64 { return max(0, j.Left-j.Running) }
 
+// heldByJob is how HeldBy begins where the name of a job follows, which this one comes after.
+const heldByJob = "job "
+
 // state is that of the plan, in the words for a job: one whose tasks are still being opened already runs.
 func (j *job) state() string {
 	switch {
@@ -84,6 +87,8 @@ func (j *job) state() string {
 		return "opening"
 	case j.State == task.PlanReady:
 		return "running"
+	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, heldByJob):
+		return "after " + strings.TrimPrefix(j.HeldBy, heldByJob)
 	}
 	return string(j.State)
 }
@@ -147,6 +152,35 @@ func (s *session) noJob(err error) error {
 		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", err, s.command("jobs")))
 	}
 	return err
+}
+
+// jobSpec is the job of the submission.
+func (sub *submission) jobSpec(ctx context.Context, s *session, specs []task.Spec) (task.PlanSpec, error) {
+	spec := task.PlanSpec{Name: sub.jobName(s, specs), Window: sub.window}
+	for _, text := range sub.after {
+		name, on, _ := strings.Cut(text, ":")
+		id := bulk.JobOf(name)
+		if name == bulk.LastTask {
+			last, err := bulk.Newest(ctx, s.manager)()
+			if err != nil {
+				return spec, err
+			}
+			id = last.Job
+		}
+		switch task.When(on) {
+		case "", task.NeedsSuccess, task.NeedsAny, task.NeedsFailure:
+		default:
+			id = 0
+		}
+		if id == 0 {
+			return spec, cli.Usagef("--after %q is no job; write j6, or j6:any or j6:failure for how it may end", text)
+		}
+		if _, err := s.manager.Plan(ctx, id); err != nil {
+			return spec, s.noJob(err)
+		}
+		spec.After = append(spec.After, task.PlanNeed{Plan: id, On: task.When(on)})
+	}
+	return spec, nil
 }
 
 // jobName is what --name says, or else what is run: a program, a command, or a file of lines.

@@ -32,6 +32,8 @@ type submission struct {
 	upload             string // what to take along
 	uploaded           string // its SHA-256, once it is packed
 	requestKey, name   string
+	after              []string
+	window             int // of the job, 0 for none
 	job                task.PlanID
 	quiet, wait        bool
 	command            bool // each task runs one, in the place of a program
@@ -73,10 +75,12 @@ func (a *app) submit() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin)")
 	flags.StringVar(&sub.fromJSON, "from-json", "", "open a task for each line of a file (- is stdin), a JSON object")
-	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
+	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8; 1-100%5 runs 5 at a time")
 	flags.StringVar(&sub.upload, uploadName, "", "take a directory or a file along through Redis, for the program or command")
 	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission; repeating it opens nothing twice")
 	flags.StringVar(&sub.name, "name", "", "name of the job that the tasks are, for people")
+	flags.StringSliceVar(&sub.after, "after", nil,
+		"begin after another job has succeeded, such as j6; or after j6:any end of it, or j6:failure")
 	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
 	flags.BoolVar(&sub.wait, "wait", false, "wait until the tasks have ended, and end as wait does")
 	for _, other := range []string{"quiet", jsonName} {
@@ -190,6 +194,10 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
+	job, err := sub.jobSpec(ctx, s, specs)
+	if err != nil {
+		return err
+	}
 	if s.dryRun {
 		sub.printDry(s, specs)
 		return nil
@@ -206,7 +214,7 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	opened, err := s.manager.SubmitAll(ctx, slices.Values(specs), manager.WithRequestKey(key),
-		manager.AsJob(sub.jobName(s, specs), func(id task.PlanID) { sub.job = id }))
+		manager.AsJob(job, func(id task.PlanID) { sub.job = id }))
 	if err != nil {
 		return sub.halfDone(s, opened, len(specs), err)
 	}

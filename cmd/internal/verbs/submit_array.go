@@ -27,9 +27,15 @@ func filled(words []string, text string) []string {
 // mostArray bounds what a slip such as 1-999999999999 can open.
 const mostArray = 1_000_000
 
-// fromArray makes a task of each number.
+// fromArray makes a task of each number. What follows a % is how many may run at a time.
 func (sub *submission) fromArray(s *session, given task.Spec) ([]line, error) {
-	numbers, err := parseArray(s, sub.array)
+	text, most, limited := strings.Cut(sub.array, "%")
+	if n, ok := digits(most); limited && (!ok || n == 0) {
+		return nil, cli.Usagef("--array %q: %q is not how many may run at a time; write a number above 0, as in 1-100%%10", sub.array, most)
+	} else if limited {
+		sub.window = n
+	}
+	numbers, err := parseArray(text)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +52,7 @@ func (sub *submission) fromArray(s *session, given task.Spec) ([]line, error) {
 }
 
 // parseArray reads 1-100, 0-30:10 or 1,3,5-8.
-func parseArray(s *session, text string) ([]int, error) {
-	if _, throttle, ok := strings.Cut(text, "%"); ok {
-		return nil, cli.Usagef("--array %q: how many run at a time is an attribute of the queue; "+
-			"write %s", text, s.command("queue set NAME threads=%s", throttle))
-	}
+func parseArray(text string) ([]int, error) {
 	var numbers []int
 	for part := range strings.SplitSeq(text, ",") {
 		span, step, stepped := strings.Cut(part, ":")

@@ -105,7 +105,7 @@ func TestSubmitArray(t *testing.T) {
 func TestParseArray(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]int{"4": {4}, "1-3": {1, 2, 3}, "0-5:2,9": {0, 2, 4, 9}, "3,1": {3, 1}} {
-		if got, err := parseArray(&session{program: "tdf-manager"}, text); err != nil || !slices.Equal(got, want) {
+		if got, err := parseArray(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
@@ -135,7 +135,10 @@ func TestSubmitRefusesDemands(t *testing.T) {
 		"--charge nobody":           {"charge"},
 		"--key=":                    {"--key is empty"},
 		"--hold late":               {"--hold=REASON"},
-		"--array 1-100%4":           {"queue set NAME threads=4"},
+		"--array 1-100%":            {`"" is not how many may run at a time`},
+		"--array 1-100%0":           {`"0" is not how many may run at a time`},
+		"--array 1-9 --after 6":     {`--after "6" is no job; write j6`},
+		"--array 1-9 --after j6:ok": {`--after "j6:ok" is no job`},
 		"--array 5-1":               {"--array", "5-1"},
 		"--array 1-999999999":       {"more than"},
 		"--array 1-9:0":             {"1-9:0"},

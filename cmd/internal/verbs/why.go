@@ -88,6 +88,7 @@ var remedies = map[string]string{
 	"plan":              "submit the plan again",
 	"plan.hold":         "tdf-manager plan resume NAME",
 	"plan.retry":        "tdf-manager plan retry NAME",
+	"plan.window":       "wait until one of them has ended",
 	"plan.ready": "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +
 		"or tdf-manager plan cancel NAME",
 	"worker":               "put VALUE into [worker] ATTRIBUTE of worker NAME, and start it again",

@@ -104,7 +104,7 @@ func (a *auditor) plan(ctx context.Context, id task.PlanID) error {
 		}
 		p.sums()
 		p.belonging()
-		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining {
+		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining && s.Room() {
 			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", s.Freed, id))
 		}
 		if err := p.steps(ctx); err != nil && !errors.Is(err, task.ErrNoPlan) {

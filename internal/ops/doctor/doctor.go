@@ -335,6 +335,12 @@ func judgePlans(f *Facts, r *report) {
 		if p.Name != "" {
 			name = " (" + clean.Line(p.Name, 100) + ")"
 		}
+		if p.Job {
+			r.warn(fmt.Sprintf("job j%d%s was begun %v ago, and its submission has not ended: it has %d tasks so far",
+				p.ID, name, task.Moment(f.Now).Sub(p.Created).Round(time.Second), p.Total),
+				"if that is gone, submit it again with its --request-key, which opens the others")
+			continue
+		}
 		r.warn(fmt.Sprintf(
 			"plan %d%s was begun %v ago and not made to its end: nothing of it runs, and its %d tasks wait",
 			p.ID, name, task.Moment(f.Now).Sub(p.Created).Round(time.Second), p.Left),

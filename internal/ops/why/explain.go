@@ -254,6 +254,7 @@ const (
 	AttrHold      = "hold"          // of a task: "" releases it; of a plan: "" resumes it
 	AttrNeeds     = "needs"         // of a task: "" once all that it needs have ended
 	AttrReady     = "ready"         // of a plan: true once it has been built
+	AttrWindow    = "window"        // of a job: how many of its tasks may be open or run; wait until one has ended
 	AttrRetry     = "retry"         // of a plan: the task that failed
 	AttrSubmit    = "submit"        // of a plan: a new one, because it was called off
 	AttrBefore    = "before"        // of a task: how many are claimed before it

@@ -99,6 +99,10 @@ func (s *Situation) planned() Explanation {
 	if len(found) > 0 {
 		return found
 	}
+	if most := s.Plan.Window; most > 0 {
+		text := fmt.Sprintf("at most %d tasks of job j%d are open or run at a time: it is opened when one of them has ended", most, s.Record.Plan)
+		return Explanation{blocks(KindPlan, s.onPlan(AttrWindow, ""), text)}
+	}
 	text := fmt.Sprintf("plan %d lets it run now: it waits for a server to open it", s.Record.Plan) + s.server()
 	return Explanation{blocks(KindServer, s.onTask(AttrListed, "true"), text)}
 }

@@ -34,9 +34,12 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, e
 	default:
 		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
 	}
+	if err := checkJob(&spec); err != nil {
+		return 0, err
+	}
 	args := []any{int(tasks.RequestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure)}
 	if spec.Job {
-		args = append(args, "job", "1")
+		args = append(args, jobArgs(spec)...)
 	}
 	if spec.Contents != "" {
 		args = append(args, "digest", spec.Contents)
@@ -51,6 +54,61 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, e
 		return -id, fmt.Errorf("plan %d: %w", -id, task.ErrRequestKey)
 	}
 	return id, nil
+}
+
+// checkJob returns an error for what only a job has, and for what it cannot have.
+func checkJob(spec *task.PlanSpec) error {
+	wrong := func(field, value, want string) error { return &statemachine.FieldError{Field: field, Value: value, Want: want} }
+	switch {
+	case spec.Window < 0:
+		return wrong("window", strconv.Itoa(spec.Window), "a number of tasks that is not negative")
+	case !spec.Job && spec.Window > 0:
+		return wrong("window", strconv.Itoa(spec.Window), "0: only a job has a window")
+	case !spec.Job && len(spec.After) > 0:
+		return wrong("after", afterText(spec.After), "empty: only a job comes after others")
+	}
+	for _, n := range spec.After {
+		switch n.On {
+		case "", task.NeedsSuccess, task.NeedsAny, task.NeedsFailure:
+		default:
+			return wrong("after", string(n.On), "success, any or failure")
+		}
+	}
+	return nil
+}
+
+// gated is the field job of one whose tasks do not run at once; of others it is 1.
+const gated = "gated"
+
+// jobArgs are the fields of a job, with their values.
+func jobArgs(spec task.PlanSpec) []any {
+	if spec.Window == 0 && len(spec.After) == 0 {
+		return []any{"job", "1"}
+	}
+	args := []any{"job", gated}
+	if spec.Window > 0 {
+		args = append(args, "window", spec.Window)
+	}
+	if len(spec.After) > 0 {
+		args = append(args, "after", afterText(spec.After))
+	}
+	return args
+}
+
+// afterText is the field after: "6 8:any". Those needs are written as those of tasks are.
+func afterText(after []task.PlanNeed) string {
+	texts := make([]string, len(after))
+	for i, n := range after {
+		texts[i] = task.Need{Task: int64(n.Plan), On: n.On}.Text()
+	}
+	return strings.Join(texts, " ")
+}
+
+func parseAfter(text string) (after []task.PlanNeed) {
+	for _, n := range task.ParseNeeds(text) {
+		after = append(after, task.PlanNeed{Plan: task.PlanID(n.Task), On: n.On})
+	}
+	return after
 }
 
 // SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
@@ -211,6 +269,7 @@ func decodePlan(id task.PlanID, fields map[string]string) task.Plan {
 		Growing: number("growing"), GrowthError: fields["growth_error"],
 		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},
 	}
+	p.Window, p.After = int(number("window")), parseAfter(fields["after"])
 	succeeded := p.Total - p.Left - p.Skipped // and no other end
 	for _, st := range statemachine.Outcomes() {
 		if n := number("n:" + string(st)); n != 0 && st != statemachine.Succeeded {
@@ -283,11 +342,13 @@ type Freed struct {
 	// failure: it was to run only if that one failed.
 	DoomedBy int64
 	Skipped  bool
+	// DoomedAfter is the plan that its job comes after, and that has not ended as it should; 0 for none.
+	DoomedAfter task.PlanID
 }
 
 // Event is what is to happen to the task.
 func (f *Freed) Event() statemachine.Event {
-	if f.DoomedBy > 0 {
+	if f.DoomedBy > 0 || f.DoomedAfter > 0 {
 		return statemachine.Cancel
 	}
 	return statemachine.Unblock
@@ -304,6 +365,9 @@ func (s *Plans) FreedTasks(ctx context.Context, plan task.PlanID, offset, limit 
 		t := r.List(1).List(i)
 		header := tasks.DecodeSeen(t.Number(0), t[3:], conn.ClockOf(r, 2))
 		found[i] = Freed{Task: header, DoomedBy: t.Number(1), Skipped: t.Text(2) == "1"}
+		if found[i].DoomedBy == 0 {
+			found[i].DoomedAfter = task.PlanOf(t.Text(1))
+		}
 	}
 	return found, r.Time(0), nil
 }

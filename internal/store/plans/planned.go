@@ -191,6 +191,9 @@ type PlanSum struct {
 	Kept, Growth bool
 }
 
+// Room reports whether more tasks of the plan may be opened now.
+func (s *PlanSum) Room() bool { return s.Window == 0 || s.Left-s.Freed < int64(s.Window) }
+
 // PlanSum returns what an audit compares of a plan. The error matches [task.ErrNoPlan] if there is none.
 func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 	var hash *redis.MapStringStringCmd

@@ -17,7 +17,7 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"plan":    {Libs: []string{conn.LibTypes}, Writes: true, Gives: true},
 	"steer":   {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
 	"notify":  {Libs: []string{conn.LibPages, conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
-	"freed":   {Libs: []string{conn.LibLight}, Writes: true, Relieves: true},
+	"freed":   {Libs: []string{conn.LibLight, conn.LibPlans}, Writes: true, Relieves: true},
 	"growth":  {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
 	"grown":   {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 	"regrow":  {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},

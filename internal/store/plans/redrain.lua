@@ -30,7 +30,7 @@ if id ~= '0' then
   if mine and ending(t[1], t[2]) and redis.call('EXISTS', K.dependants) == 1 and lacks('t' .. id) then signal(stamp, {'t' .. id}) end
 end
 if redis.call('HGET', K.plan, 'state') == 'ready' then
-  if redis.call('EXISTS', K.freed) == 1 and lacks('p' .. A.plan) then signal(stamp, {'p' .. A.plan}) end
+  if redis.call('EXISTS', K.freed) == 1 and room(A.plan) > 0 and lacks('p' .. A.plan) then signal(stamp, {'p' .. A.plan}) end
   if id == '0' and amount(redis.call('HGET', K.plan, 'growing')) > 0 and lacks('g' .. A.plan) then nudge(A.plan, stamp) end
 end
 if todo then counted(1) end

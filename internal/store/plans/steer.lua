@@ -2,10 +2,30 @@
 -- KEYS meta, plan, planTasks, growth, plans
 -- ARGV id, to (state), by (who holds it, '' for nobody); then the states from which it may go there
 -- Returns {1, state}, {0, state} if it is there already, or over where it was to be ready, {-1, state} if it cannot, or {-2} if there is no
--- such plan; then nothing changes. A job that has no tasks, or of which none is there any more, goes where it
+-- such plan; then nothing changes. A job that comes after others is held until these are over, or cancelled. One that has no tasks, or of which none is there any more, goes where it
 -- would be ready.
 local wrong = wrongtype('hash', {K.growth}) or wrongtype('zset', {K.plans})
 if wrong then return wrong end
+
+-- await looks at what a job comes after. If an end of these is not what it waits for, it returns the plan; else it makes the job one of
+-- those that are told, and returns nil, how many it waits for, and one of them.
+local function await(after)
+  local found, last = {}, nil
+  for id, kind in string.gmatch(after, '(%d+):?(%a*)') do
+    local t = redis.pcall('HMGET', K.plan(id), 'state', 'left', 'before')
+    local state = not t.err and t[1]
+    local over = not state or (state == 'completed' or state == 'failed' or state == 'cancelled') and amount(t[2]) <= 0
+    if over and not meets(kind, state) then return id end
+    if not over then found[id], last = (t[3] and t[3] .. ' ' or '') .. A.id .. ':' .. kind, id end
+  end
+  local n = 0
+  for id, before in pairs(found) do
+    redis.call('HSET', K.plan(id), 'before', before)
+    n = n + 1
+  end
+  return nil, n, last
+end
+
 local state = redis.call('HGET', K.plan, 'state')
 if not state then return {-2} end
 -- One that is over has been ready: without tasks it was completed at once.
@@ -14,17 +34,28 @@ local may = false
 for i = #A + 1, #ARGV do may = may or ARGV[i] == state end
 if not may then return {-1, state} end
 local stamp = now()
-local job = redis.call('HMGET', K.plan, 'job', 'total', 'purged')
+local job = redis.call('HMGET', K.plan, 'job', 'total', 'purged', 'after')
 if A.to == 'ready' and job[1] and amount(job[2]) <= amount(job[3]) then
   redis.call('DEL', K.plan, K.planTasks)
   redis.call('ZREM', K.plans, A.id)
   counted(1)
   return {1, 'completed'}
 end
-redis.call('HSET', K.plan, 'state', A.to, A.to, stamp)
-if A.by ~= '' then redis.call('HSET', K.plan, 'held_by', A.by) else redis.call('HDEL', K.plan, 'held_by') end
+local to, by = A.to, A.by
+if to == 'ready' and state == 'building' and job[4] then
+  local doomed, awaits, of = await(job[4])
+  if doomed then
+    to = 'cancelled'
+    redis.call('HSET', K.plan, 'doomed_by', 'j' .. doomed)
+  elseif awaits > 0 then
+    to, by = 'held', 'job j' .. of
+    redis.call('HSET', K.plan, 'awaits', awaits)
+  end
+end
+redis.call('HSET', K.plan, 'state', to, to, stamp)
+if by ~= '' then redis.call('HSET', K.plan, 'held_by', by) else redis.call('HDEL', K.plan, 'held_by') end
 counted(1)
-if A.to == 'cancelled' then
+if to == 'cancelled' then
   redis.call('DEL', K.growth)
   redis.call('HDEL', K.plan, 'growing', 'nudges', 'growth_error')
 end

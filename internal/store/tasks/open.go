@@ -36,8 +36,8 @@ type OpenRequest struct {
 	Life time.Duration
 	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
 	KeyTTL time.Duration
-	// Plan is the plan that all of them belong to, 0 for none. Job says that it is one: then tasks without keys are opened
-	// like those of no plan.
+	// Plan is the plan that all of them belong to, 0 for none. Job says that it is one whose tasks run at once: then those
+	// without keys are opened like tasks of no plan.
 	Plan task.PlanID
 	Job  bool
 	// Rules is the version of the rules from which the defaults of queues were taken; 0: whatever they are.

@@ -52,7 +52,7 @@ elseif A.plan ~= '' then
   if wrong then return wrong end
   local job = redis.call('HMGET', K.plan(A.plan), 'state', 'job')
   if not job[1] then return {'plan', 'none'} end
-  if job[1] ~= 'building' or not job[2] then return {'plan', 'refuses', job[1]} end
+  if job[1] ~= 'building' or job[2] ~= '1' then return {'plan', 'refuses', job[1]} end
   done = function()
     redis.call('RPUSH', K.planTasks(A.plan), unpack(ids))
     redis.call('HINCRBY', K.plan(A.plan), 'total', fresh)

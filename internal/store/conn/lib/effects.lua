@@ -14,7 +14,8 @@ local function inplan(field, id, key, kind)
   local of = placed(plan)
   if kind.from == 'blocked' then of.moved[#of.moved + 1] = id end
   if kind.wake == 'ended' then
-    local t = plan == field and redis.call('HMGET', key, 'feeds', 'skipped', 'grows') or {}
+    local t = plan == field and redis.call('HMGET', key, 'feeds', 'skipped', 'grows', 'windowed') or {}
+    of.windowed = of.windowed or t[4]
     of.ended[#of.ended + 1] = {id = id, outcome = kind.to, skipped = t[2] == '1', grows = t[3] == '1'}
     if t[1] == '1' then feeding[#feeding + 1] = 't' .. id end
   elseif kind.to == 'blocked' and redis.pcall('HGET', K.plan(plan), 'state') == 'held' then
@@ -55,6 +56,7 @@ local function inplans()
       if t.grows then sourced(id, t.id, t.outcome, t.skipped, wall.text) end
     end
     if left and left <= 0 then over(id, wall.text) end
+    if of.windowed and room(id) > 0 then signal(wall.text, {'p' .. id}) end
   end
   if #feeding > 0 then signal(wall.text, feeding) end
 end

@@ -2,7 +2,7 @@
 -- new task, and enrol. growth, of a call that opens tasks of a step, is {index of the step, how many of its tasks were opened before, how
 -- many are now, how many there will be, the task whose lines they are for or ''}.
 local id, key, step = A.plan, K.plan(A.plan), growth[1]
-local plan, replaced, known = {}, 0, {} -- state, on_failure and held_by; how many tasks stand for former ones; those that are needed
+local plan, replaced, known = {}, 0, {} -- state, on_failure, held_by, job ('1' if its tasks run at once) and window; how many tasks stand for former ones; those that are needed
 
 -- within is the task of this call that a need means, if it means one.
 local function within(need) return tasks[tonumber(string.match(need, '^@(%d+)$') or '')] end
@@ -78,7 +78,7 @@ local function resolve()
   local wrong = wrongtype('hash', {key}) or wrongtype('list', {K.planTasks(id)}) or wrongtype('zset', {K.freed(id)})
     or step and wrongtype('hash', {K.growth(id)})
   if wrong then return wrong end
-  plan = redis.call('HMGET', key, 'state', 'on_failure', 'held_by', 'job')
+  plan = redis.call('HMGET', key, 'state', 'on_failure', 'held_by', 'job', 'window')
   if not plan[1] then return {'plan', 'none'} end
   if step then
     if plan[1] ~= 'ready' then return {'plan', 'refuses', plan[1]} end
@@ -139,7 +139,8 @@ local function enter(t, v)
   local w = {needs = {}, seen = {}, waits = 0}
   if t.former then replace(t) end
   for n = 1, #t.needs, 2 do await(t, t.needs[n], t.needs[n + 1], w) end
-  v[#v + 1], v[#v + 2] = 'plan', plan[4] and 'j' .. id or id
+  v[#v + 1], v[#v + 2] = 'plan', plan[4] == '1' and 'j' .. id or id
+  if plan[5] then v[#v + 1], v[#v + 2] = 'windowed', '1' end
   if t.feeds then v[#v + 1], v[#v + 2] = 'feeds', '1' end
   if t.grows then v[#v + 1], v[#v + 2] = 'grows', '1' end
   if #w.needs > 0 then
@@ -149,7 +150,8 @@ local function enter(t, v)
   if w.doomed then v[#v + 1], v[#v + 2] = 'doomed_by', w.doomed end
   if w.skipped then v[#v + 1], v[#v + 2] = 'skipped', '1' end
   if w.waits > 0 and not w.doomed then return true end
-  if not w.doomed and (plan[1] == 'ready' or plan[4] and plan[1] == 'building') then return false end
+  local runs = plan[1] == 'ready' and not plan[5] or plan[1] == 'building' and plan[4] == '1'
+  if not w.doomed and runs then return false end
   redis.call('ZADD', K.freed(id), t.id, t.id)
   t.free = true
   return true

@@ -48,11 +48,43 @@ local function nudge(plan, stamp)
   signal(stamp, {'g' .. plan})
 end
 
+-- meets says whether the end of a plan is what a job that comes after it waits for.
+local function meets(kind, state) return kind == 'any' or (kind == 'failure') == (state ~= 'completed') end
+
+-- follow tells the jobs that come after a plan how it ended. The last end that one waits for makes it ready; one that does not suit
+-- cancels it.
+local function follow(plan, jobs, state, stamp)
+  redis.call('HDEL', K.plan(plan), 'before')
+  for id, kind in string.gmatch(jobs, '(%d+):?(%a*)') do
+    local key = K.plan(id)
+    local t = redis.pcall('HMGET', key, 'state', 'awaits')
+    if not t.err and t[1] == 'held' and t[2] then
+      local to = not meets(kind, state) and 'cancelled' or amount(t[2]) <= 1 and 'ready'
+      if to then
+        redis.call('HSET', key, 'state', to, to, stamp)
+        redis.call('HDEL', key, 'held_by', 'awaits')
+        if to == 'cancelled' then redis.call('HSET', key, 'doomed_by', 'j' .. plan) end
+        signal(stamp, {'p' .. id})
+      else
+        redis.call('HSET', key, 'awaits', string.format('%d', amount(t[2]) - 1))
+      end
+    end
+  end
+end
+
+-- room is how many more tasks of a plan may be opened now: those that are not among the ones to be opened take a place until they end.
+local function room(plan)
+  local t = redis.pcall('HMGET', K.plan(plan), 'window', 'left')
+  local window, waiting = t[1] and tonumber(t[1]), redis.pcall('ZCARD', K.freed(plan))
+  if not window or type(waiting) ~= 'number' then return 1e9 end
+  return window - (amount(t[2]) - waiting)
+end
+
 -- over ends a plan in which nothing is left to do. Of one that has steps to be opened the servers say so first: it is over if they have
 -- looked, and what these steps hang on has failed.
 local function over(plan, stamp)
   local key = K.plan(plan)
-  local t = redis.call('HMGET', key, 'state', 'left', 'bad', 'growing', 'growth_error')
+  local t = redis.call('HMGET', key, 'state', 'left', 'bad', 'growing', 'growth_error', 'before')
   if amount(t[2]) > 0 then return end
   local bad = amount(t[3]) > 0 or t[5]
   if amount(t[4]) > 0 and t[1] ~= 'cancelled' then
@@ -60,11 +92,15 @@ local function over(plan, stamp)
     if not bad then return signal(stamp, {'g' .. plan}) end
   end
   if t[1] == 'ready' or t[1] == 'held' then
-    redis.call('HSET', key, 'state', bad and 'failed' or 'completed', 'ended', stamp)
+    t[1] = bad and 'failed' or 'completed'
+    redis.call('HSET', key, 'state', t[1], 'ended', stamp)
     redis.call('HDEL', key, 'held_by')
   elseif t[1] == 'cancelled' then
     redis.call('HSET', key, 'ended', stamp)
+  else
+    return
   end
+  if t[6] then follow(plan, t[6], t[1], stamp) end
 end
 
 -- sum notes an end of a task for account, or, with n = -1, that there was none.
