@@ -291,7 +291,8 @@ func (m *Manager) refusal(
 			return nil, err
 		}
 	}
-	if state := plans[plan].State; state != task.PlanReady && !(plans[plan].Job && state == task.PlanBuilding) {
+	state := plans[plan].State
+	if runs := state == task.PlanReady || state == task.PlanBuilding && plans[plan].Job; !runs {
 		return fmt.Errorf("task %d: %w", id, &PlanStateError{ID: plan, State: state}), nil
 	}
 	return nil, nil

@@ -38,9 +38,6 @@ func AsJob(spec task.PlanSpec, made func(task.PlanID)) SubmitOption {
 
 // makeJob makes the job before the first batch is sent: what cannot be opened makes none.
 func (s *submission) makeJob(ctx context.Context) error {
-	if s.job == nil || s.plan > 0 {
-		return nil
-	}
 	for _, need := range s.job.After {
 		if _, err := s.m.Plan(ctx, need.Plan); err != nil {
 			return err
@@ -59,7 +56,7 @@ func (s *submission) makeJob(ctx context.Context) error {
 
 // endJob says that all tasks of the job were opened. One that has none goes; that of a repeated submission may have gone.
 func (s *submission) endJob(ctx context.Context, err error) error {
-	if s.job == nil || s.plan == 0 || err != nil && len(s.opened) > 0 {
+	if s.plan == 0 || err != nil && len(s.opened) > 0 {
 		return err
 	}
 	ready := s.m.ReadyPlan(ctx, s.plan)

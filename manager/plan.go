@@ -145,7 +145,7 @@ func (m *Manager) ResumePlan(ctx context.Context, id task.PlanID) error {
 	if p.State != task.PlanHeld && p.State != task.PlanReady {
 		return &tasks.PlanStateError{ID: id, State: p.State}
 	}
-	return m.steer(ctx, id, task.PlanReady, "")
+	return m.steer(ctx, id, task.PlanReady, m.name)
 }
 
 // CancelPlan cancels a plan: waiting tasks are cancelled, the workers of running ones are

@@ -49,7 +49,10 @@ func (m *Manager) Submit(ctx context.Context, spec task.Spec, opts ...SubmitOpti
 	if err == nil {
 		err = sub.await(ctx)
 	}
-	if err = sub.endJob(ctx, err); err != nil {
+	if sub.job != nil {
+		err = sub.endJob(ctx, err)
+	}
+	if err != nil {
 		return task.Opened{}, fmt.Errorf("submit: %w", err)
 	}
 	return sub.opened[0], nil
@@ -61,26 +64,25 @@ func (m *Manager) Submit(ctx context.Context, spec task.Spec, opts ...SubmitOpti
 // [Manager.Check] beforehand where nothing shall be opened then.
 func (m *Manager) SubmitAll(ctx context.Context, specs iter.Seq[task.Spec], opts ...SubmitOption) ([]task.Opened, error) {
 	sub := m.newSubmission(opts)
-	err := sub.all(ctx, specs)
-	if err = sub.endJob(ctx, err); err != nil {
+	var err error
+	for spec := range specs {
+		if err = sub.add(ctx, &spec); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = sub.next(ctx)
+	}
+	if earlier := sub.await(ctx); earlier != nil {
+		err = earlier
+	}
+	if sub.job != nil {
+		err = sub.endJob(ctx, err)
+	}
+	if err != nil {
 		return sub.opened, sub.failed(err)
 	}
 	return sub.opened, nil
-}
-
-func (s *submission) all(ctx context.Context, specs iter.Seq[task.Spec]) error {
-	for spec := range specs {
-		if err := s.add(ctx, &spec); err != nil {
-			if earlier := s.await(ctx); earlier != nil {
-				return earlier
-			}
-			return err
-		}
-	}
-	if err := s.next(ctx); err != nil {
-		return err
-	}
-	return s.await(ctx)
 }
 
 // openBatch may send the request several times: its key makes that safe.
@@ -216,8 +218,10 @@ func (s *submission) next(ctx context.Context) error {
 	if len(s.batch.tasks) == 0 {
 		return s.await(ctx)
 	}
-	if err := s.makeJob(ctx); err != nil {
-		return err
+	if s.job != nil && s.plan == 0 {
+		if err := s.makeJob(ctx); err != nil {
+			return err
+		}
 	}
 	place := s.sent()
 	o, bad := s.prepare(&s.batch, place) // while that one is on its way
@@ -238,8 +242,8 @@ func (s *submission) next(ctx context.Context) error {
 // that the same submission repeated makes the same requests.
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
 	return s.m.store.Prepare(tasks.OpenRequest{
-		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Plan: s.plan, Job: s.job != nil && !s.job.gated(), Life: s.life,
-		Digest: s.digest(b), Rules: b.rules,
+		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Life: s.life, Digest: s.digest(b), Rules: b.rules,
+		Plan: s.plan, Job: s.job != nil && !s.job.gated(),
 	})
 }
 

@@ -70,9 +70,9 @@ type PlanSpec struct {
 // and plan 7 have nothing to do with one another.
 type PlanID int64
 
-// PlanOf reads the field plan of a task: the number of a plan, j and that of a job, or nothing.
+// PlanOf reads the field plan of a task: the number of a plan; j and that of a job, or w if it has a window; or nothing.
 func PlanOf(text string) PlanID {
-	id, _ := strconv.ParseInt(strings.TrimPrefix(text, "j"), 10, 64)
+	id, _ := strconv.ParseInt(strings.TrimLeft(text, "jw"), 10, 64)
 	return PlanID(id)
 }
 

@@ -291,7 +291,11 @@ func sameStates(t *testing.T, sp *storetest.Space, want endings) {
 // addGated adds tasks to a job whose tasks servers open.
 func addGated(t *testing.T, sp *storetest.Space, spec task.PlanSpec, n int) task.PlanID {
 	t.Helper()
-	spec.Job, spec.RequestKey = true, conn.NewToken()
+	before, err := sp.Store.PlanIDs(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Job, spec.RequestKey = true, fmt.Sprint("job ", len(before)+1) // the same in each namespace
 	id, err := sp.Store.NewPlan(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +304,7 @@ func addGated(t *testing.T, sp *storetest.Space, spec task.PlanSpec, n int) task
 	for i := range specs {
 		specs[i] = storetest.Spec()
 	}
-	if _, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs, Plan: id}); err != nil {
+	if _, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: spec.RequestKey, Specs: specs, Plan: id}); err != nil {
 		t.Fatal(err)
 	}
 	return id

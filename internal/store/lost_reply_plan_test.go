@@ -20,6 +20,8 @@ var planLosses = map[string]map[string]loss{
 		"cancelled": {prepare: planBuilt(""), call: steerCall(task.PlanCancelled)},
 		"growing":   {prepare: planKept, call: steerCall(task.PlanReady)},
 		"no growth": {prepare: planKept, call: steerCall(task.PlanCancelled)},
+		"after":     {prepare: jobAfter(false), call: readyCall},
+		"too late":  {prepare: jobAfter(true), call: readyCall},
 	},
 	"open": {
 		"planned": {prepare: planBuilt(""), call: openInPlanCall(task.Definition{Needs: []task.Need{{Task: 1}}})},
@@ -28,6 +30,12 @@ var planLosses = map[string]map[string]loss{
 		"lines":   {prepare: planLines(""), call: openLinesCall(2)},
 		"in part": {prepare: planLines(""), call: openLinesCall(9)},
 		"source":  {prepare: planLines("no"), call: openInPlanCall(task.Definition{RetryOf: 1})},
+		"job": {prepare: jobOf(1, task.PlanSpec{}), call: func(t *testing.T, st *store.Store) step {
+			t.Helper()
+			return func() (any, error) {
+				return st.OpenAll(t.Context(), tasks.OpenRequest{Key: "k", Plan: 1, Job: true, Specs: []task.Definition{storetest.Spec()}})
+			}
+		}},
 	},
 	"notify": {
 		"met":    {prepare: planFed(""), call: releaseCall},
@@ -42,6 +50,11 @@ var planLosses = map[string]map[string]loss{
 	"freed": {
 		"some": {prepare: planReady, call: freedCall},
 		"none": {prepare: planRuns(""), call: freedCall},
+		"window": {prepare: func(t *testing.T, sp *storetest.Space) {
+			t.Helper()
+			jobOf(3, task.PlanSpec{Window: 1})(t, sp)
+			ready(t, sp, 1)
+		}, call: freedCall},
 	},
 	"redrain": {
 		"to be moved":    {prepare: planLost(planReady, "ZREM", "freed:1", "1"), call: redrainCall(1)},
@@ -71,7 +84,42 @@ var planLosses = map[string]map[string]loss{
 		"plan goes on": {prepare: planReported(""), call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"plan is over": {prepare: planOfOne, call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"freed":        {prepare: planReady, call: clerkCall(statemachine.Server, statemachine.Unblock)},
+		"job goes on":  {prepare: jobRuns(2, task.PlanSpec{Window: 1}), call: clerkCall(statemachine.Server, statemachine.Settle)},
+		"job is over":  {prepare: jobRuns(1, task.PlanSpec{}), call: clerkCall(statemachine.Server, statemachine.Settle)},
 	},
+}
+
+// jobOf makes job 1, with that many tasks.
+func jobOf(n int, spec task.PlanSpec) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		addGated(t, sp, spec, n)
+	}
+}
+
+// jobRuns makes job 1, of which what may run at a time was executed.
+func jobRuns(n int, spec task.PlanSpec) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		jobOf(n, spec)(t, sp)
+		ready(t, sp, 1)
+		drainAll(t, sp)
+		report(t, sp, "")
+	}
+}
+
+// jobAfter makes job 1, which comes after job 2, which may be over already, in a way that does not suit.
+func jobAfter(over bool) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		addGated(t, sp, task.PlanSpec{After: []task.PlanNeed{{Plan: 2, On: task.NeedsFailure}}}, 1)
+		jobOf(1, task.PlanSpec{})(t, sp)
+		if over {
+			ready(t, sp, 2)
+			report(t, sp, "")
+			settleAll(t, sp)
+		}
+	}
 }
 
 func newPlanCall(t *testing.T, st *store.Store) step {
@@ -84,6 +132,12 @@ func steerCall(to task.PlanState) func(*testing.T, *store.Store) step {
 		t.Helper()
 		return func() (any, error) { return st.SteerPlan(t.Context(), 1, to, "me") }
 	}
+}
+
+// readyCall is what a submission ends with.
+func readyCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return st.SteerPlan(t.Context(), 1, task.PlanReady, "") }
 }
 
 func openInPlanCall(change task.Definition) func(*testing.T, *store.Store) step {

@@ -102,7 +102,8 @@ func (a *app) configured() bool {
 
 // noLast is the answer to the word last, which an archive does not know.
 func noLast() (bulk.Last, error) {
-	return bulk.Last{}, cli.Usagef("tasks %q: only Redis knows which task was opened last; name tasks of an archive by their ids", bulk.LastTask)
+	return bulk.Last{}, cli.Usagef("tasks %q: only Redis knows which task was opened last; name tasks of an archive by their ids",
+		bulk.LastTask)
 }
 
 // findTask reads the task that the only argument names from an archive.

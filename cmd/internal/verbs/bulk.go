@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +65,16 @@ func (b *bulkVerb) do(ctx context.Context, s *session) error {
 		return err
 	}
 	t := &bulk.Tally{}
-	err = s.manager.EachPage(ctx, sel, func(ids []int64) error { return b.change(ctx, s, ids, t) })
+	far, err := b.progress(ctx, s, sel)
+	if err != nil {
+		return err
+	}
+	display := newDisplay(ctx, s, far)
+	err = s.manager.EachPage(ctx, sel, func(ids []int64) error {
+		defer far.done.Add(int64(len(ids)))
+		return b.change(ctx, s, ids, t)
+	})
+	display.close()
 	if err == nil && t.Empty() {
 		err = b.choice.nothing(ctx, s)
 	}
@@ -72,6 +82,40 @@ func (b *bulkVerb) do(ctx context.Context, s *session) error {
 		return err
 	}
 	return b.report(ctx, s, t, sel.IDs != nil && !b.choice.Narrow(), err)
+}
+
+// bulkProgress is how many tasks a verb has come by, of how many if that is known.
+type bulkProgress struct {
+	total int64
+	done  atomic.Int64
+}
+
+func (b *bulkVerb) progress(ctx context.Context, s *session, sel manager.Selection) (*bulkProgress, error) {
+	p := &bulkProgress{}
+	for _, r := range sel.IDs {
+		p.total += r.Last - r.First + 1
+	}
+	if sel.Plan == 0 || !b.choice.OnlyJob() {
+		return p, nil
+	}
+	job, err := s.manager.Plan(ctx, sel.Plan)
+	if err != nil {
+		return nil, s.noJob(err)
+	}
+	if p.total = job.Total; !slices.ContainsFunc(b.states, statemachine.State.IsOutcome) {
+		p.total = job.Left
+	}
+	return p, nil
+}
+
+func (*bulkProgress) look(context.Context) {}
+
+func (p *bulkProgress) lines(terminal bool) []string {
+	done := p.done.Load()
+	if p.total == 0 {
+		return []string{fmt.Sprintf("%d tasks", done)}
+	}
+	return []string{doneText(min(done, p.total), p.total, terminal)}
 }
 
 // selection is which tasks to look at.

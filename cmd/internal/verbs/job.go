@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -77,6 +74,11 @@ func listJobs(ctx context.Context, s *session, most int) error {
 // waiting is how many tasks have not begun. What runs was counted at another moment.
 func (j *job) waiting() int64 { return max(0, j.Left-j.Running) }
 
+// unsuccessful is how many of the tasks have ended, and not in success.
+func (j *job) unsuccessful() int64 {
+	return j.Total - j.Left - j.Skipped - j.Ended[statemachine.Succeeded]
+}
+
 // heldByJob is how HeldBy begins where the name of a job follows, which this one comes after.
 const heldByJob = "job "
 
@@ -87,6 +89,8 @@ func (j *job) state() string {
 		return "opening"
 	case j.State == task.PlanReady:
 		return "running"
+	case j.State == task.PlanFailed && j.unsuccessful() == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
+		return string(task.PlanCancelled) // by hand
 	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, heldByJob):
 		return "after " + strings.TrimPrefix(j.HeldBy, heldByJob)
 	}
@@ -130,6 +134,12 @@ func printJob(s *session, j *job) {
 	table.Row("waiting", j.waiting())
 	table.Row("running", j.Running)
 	table.Row("ended", dashText(endedLine(&j.Plan)))
+	if j.Window > 0 {
+		table.Row("at a time", j.Window)
+	}
+	if len(j.After) > 0 {
+		table.Row("after", afterText(j.After))
+	}
 	table.Row("created", when(j.Created))
 	table.Row("over", when(j.Over))
 	table.Flush()
@@ -144,6 +154,17 @@ func printJob(s *session, j *job) {
 		s.printf("; not all of them may be opened yet")
 	}
 	s.printf("\n")
+}
+
+// afterText is what a job comes after, as --after has it.
+func afterText(after []task.PlanNeed) string {
+	texts := make([]string, len(after))
+	for i, n := range after {
+		if texts[i] = bulk.JobName(n.Plan); n.On != task.NeedsSuccess {
+			texts[i] += ":" + string(n.On)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // noJob adds the remedy to the error for a job that is not there.
@@ -198,82 +219,4 @@ func (sub *submission) jobName(s *session, specs []task.Spec) string {
 		}
 	}
 	return shorten(cli.Safe(path.Base(strings.TrimPrefix(name, task.CommandPrefix))), most)
-}
-
-// jobProgress is how far a job is, in the words of a wait.
-type jobProgress struct {
-	waitProgress
-
-	s       *session
-	id      task.PlanID
-	running atomic.Int64
-}
-
-// look counts what runs. While Redis does not answer, what was counted last stays.
-func (w *jobProgress) look(ctx context.Context) {
-	if n, err := w.s.manager.Underway(ctx); err == nil {
-		w.running.Store(n[w.id])
-	}
-}
-
-func (w *jobProgress) of(p *task.Plan) manager.Progress {
-	progress := manager.Progress{Total: int(p.Total), Done: int(p.Total - p.Left), States: map[statemachine.State]int{}}
-	for state, n := range p.Ended {
-		progress.States[state] = int(n)
-	}
-	running := min(w.running.Load(), p.Left)
-	progress.States[statemachine.Running] = int(running)
-	progress.States[statemachine.Open] = int(p.Left - running)
-	return progress
-}
-
-// waitJob waits until all tasks of a job have ended, as long as limit says if that is above 0. It costs the same whatever their number.
-func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duration) error {
-	within, cancel := limited(ctx, limit)
-	defer cancel()
-	progress := &jobProgress{waitProgress: waitProgress{began: time.Now()}, s: s, id: id}
-	display := newDisplay(ctx, s, progress)
-	told := false
-	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
-		progress.update(progress.of(p))
-		if now, err := s.manager.Now(ctx); err == nil && p.HalfBuilt(now) && p.Left == 0 && !told {
-			told = true
-			s.warn("all %d tasks of %s that were opened have ended, but its submission has not; "+
-				"to finish it, submit it again with its --request-key", p.Total, bulk.JobName(id))
-		}
-	})
-	display.close()
-	late := err != nil && timedOut(within)
-	if err != nil && !late {
-		return s.noJob(err)
-	}
-	if p == nil { // Redis did not answer in time
-		p = &task.Plan{}
-	}
-	failed, err := jobFailures(ctx, s, p)
-	if err != nil {
-		return err
-	}
-	end := progress.of(p)
-	return finishWait(ctx, s, end, failed, int(p.Total-p.Left-p.Skipped-p.Ended[statemachine.Succeeded]), late)
-}
-
-// jobFailures are the first tasks of a job that have not succeeded.
-func jobFailures(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
-	sel := manager.Selection{Plan: p.ID, All: true, NotRetried: true}
-	for _, state := range statemachine.Outcomes() {
-		if state != statemachine.Succeeded && p.Ended[state] > 0 {
-			sel.States = append(sel.States, state)
-		}
-	}
-	if len(sel.States) == 0 {
-		return nil, nil
-	}
-	for t, err := range s.manager.Select(context.WithoutCancel(ctx), sel) { // as in firstFailures
-		if err != nil || len(ids) == mostFailures {
-			return ids, err
-		}
-		ids = append(ids, t.ID)
-	}
-	return ids, nil
 }

@@ -50,8 +50,7 @@ func (a *app) logs() *cobra.Command {
 		if cmd.Flags().Changed("round") && o.round < 0 {
 			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
 		}
-		one := len(args) == 1 && !o.choice.Narrow() && args[0] != bulk.AllTasks && bulk.JobOf(args[0]) == 0 &&
-			(o.following || args[0] != bulk.LastTask) && !strings.ContainsAny(args[0], ",-")
+		one := len(args) == 1 && !o.choice.Narrow() && bulk.NamesOne(args[0], o.following)
 		switch {
 		case len(args) == 0 && !o.choice.Narrow():
 			return cli.Usagef(whichTasks)
@@ -363,7 +362,7 @@ func (o *output) several(ctx context.Context, s *session, a *cold.Archive) error
 		switch {
 		case err != nil:
 		case alone:
-			return o.do(s, t)
+			return o.do(s, t) //nolint:contextcheck // it is that of the command
 		default:
 			err = m.take(ctx, t)
 		}

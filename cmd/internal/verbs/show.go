@@ -38,7 +38,7 @@ func (a *app) show() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return showOne(s, t)
+		return showOne(s, t) //nolint:contextcheck // it is that of the command
 	}), one)
 	return cmd
 }
@@ -213,7 +213,11 @@ func planRows(table *cli.Table, t *task.Task) {
 	if t.Plan == 0 {
 		return
 	}
-	table.Row(planField, t.Plan)
+	if strings.Trim(t.Fields[planField], "0123456789") == "" {
+		table.Row(planField, t.Plan)
+	} else {
+		table.Row("job", bulk.JobName(t.Plan))
+	}
 	table.Some(stepField, t.Step)
 	table.Some("needs", needsText(t.Needs))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -270,4 +271,82 @@ func runningText(running []manager.RunningTask) string {
 		text += fmt.Sprintf("  task %d: %s", t.ID, cli.Safe(shorten(t.Progress.String(), width)))
 	}
 	return text
+}
+
+// jobProgress is how far a job is, in the words of a wait.
+type jobProgress struct {
+	waitProgress
+
+	s       *session
+	id      task.PlanID
+	running atomic.Int64
+}
+
+// look counts what runs. While Redis does not answer, what was counted last stays.
+func (w *jobProgress) look(ctx context.Context) {
+	if n, err := w.s.manager.Underway(ctx); err == nil {
+		w.running.Store(n[w.id])
+	}
+}
+
+func (w *jobProgress) of(p *task.Plan) manager.Progress {
+	progress := manager.Progress{Total: int(p.Total), Done: int(p.Total - p.Left), States: map[statemachine.State]int{}}
+	for state, n := range p.Ended {
+		progress.States[state] = int(n)
+	}
+	running := min(w.running.Load(), p.Left)
+	progress.States[statemachine.Running] = int(running)
+	progress.States[statemachine.Open] = int(p.Left - running)
+	return progress
+}
+
+// waitJob waits until all tasks of a job have ended, as long as limit says if that is above 0. It costs the same whatever their number.
+func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duration) error {
+	within, cancel := limited(ctx, limit)
+	defer cancel()
+	progress := &jobProgress{waitProgress: waitProgress{began: time.Now()}, s: s, id: id}
+	display := newDisplay(ctx, s, progress)
+	told := false
+	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
+		progress.update(progress.of(p))
+		if now, err := s.manager.Now(ctx); err == nil && p.HalfBuilt(now) && p.Left == 0 && !told {
+			told = true
+			s.warn("all %d tasks of %s that were opened have ended, but its submission has not; "+
+				"to finish it, submit it again with its --request-key", p.Total, bulk.JobName(id))
+		}
+	})
+	display.close()
+	late := err != nil && timedOut(within)
+	if err != nil && !late {
+		return s.noJob(err)
+	}
+	if p == nil { // Redis did not answer in time
+		p = &task.Plan{}
+	}
+	failed, err := jobFailures(ctx, s, p)
+	if err != nil {
+		return err
+	}
+	end := progress.of(p)
+	return finishWait(ctx, s, end, failed, int((&job{Plan: *p}).unsuccessful()), late)
+}
+
+// jobFailures are the first tasks of a job that have not succeeded.
+func jobFailures(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
+	sel := manager.Selection{Plan: p.ID, All: true, NotRetried: true}
+	for _, state := range statemachine.Outcomes() {
+		if state != statemachine.Succeeded && p.Ended[state] > 0 {
+			sel.States = append(sel.States, state)
+		}
+	}
+	if len(sel.States) == 0 {
+		return nil, nil
+	}
+	for t, err := range s.manager.Select(context.WithoutCancel(ctx), sel) { // as in firstFailures
+		if err != nil || len(ids) == mostFailures {
+			return ids, err
+		}
+		ids = append(ids, t.ID)
+	}
+	return ids, nil
 }

@@ -128,6 +128,14 @@ func JobOf(text string) task.PlanID {
 	return id
 }
 
+// NamesOne reports whether a word names one task by itself: its id, and last if that is to be a task.
+func NamesOne(word string, lastIsTask bool) bool {
+	if word == LastTask {
+		return lastIsTask
+	}
+	return word != AllTasks && JobOf(word) == 0 && !strings.ContainsAny(word, ",-")
+}
+
 // JobName is what people call a job: j7.
 func JobName(id task.PlanID) string { return "j" + strconv.FormatInt(int64(id), 10) }
 

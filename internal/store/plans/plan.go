@@ -58,7 +58,9 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, e
 
 // checkJob returns an error for what only a job has, and for what it cannot have.
 func checkJob(spec *task.PlanSpec) error {
-	wrong := func(field, value, want string) error { return &statemachine.FieldError{Field: field, Value: value, Want: want} }
+	wrong := func(field, value, want string) error {
+		return &statemachine.FieldError{Field: field, Value: value, Want: want}
+	}
 	switch {
 	case spec.Window < 0:
 		return wrong("window", strconv.Itoa(spec.Window), "a number of tasks that is not negative")

@@ -1,19 +1,20 @@
 -- steer changes the state of a plan, if it is in one that allows it.
 -- KEYS meta, plan, planTasks, growth, plans
--- ARGV id, to (state), by (who holds it, '' for nobody); then the states from which it may go there
+-- ARGV id, to (state), by (who holds it, or lets one go on that waits for another, '' for nobody); then the states from which it may go there
 -- Returns {1, state}, {0, state} if it is there already, or over where it was to be ready, {-1, state} if it cannot, or {-2} if there is no
 -- such plan; then nothing changes. A job that comes after others is held until these are over, or cancelled. One that has no tasks, or of which none is there any more, goes where it
 -- would be ready.
 local wrong = wrongtype('hash', {K.growth}) or wrongtype('zset', {K.plans})
 if wrong then return wrong end
 
--- await looks at what a job comes after. If an end of these is not what it waits for, it returns the plan; else it makes the job one of
--- those that are told, and returns nil, how many it waits for, and one of them.
+-- await looks at what a job comes after. If an end of these is not what it waits for, it returns the plan, or what is wrong with that;
+-- else it makes the job one of those that are told, and returns nil, how many it waits for, and one of them.
 local function await(after)
   local found, last = {}, nil
   for id, kind in string.gmatch(after, '(%d+):?(%a*)') do
     local t = redis.pcall('HMGET', K.plan(id), 'state', 'left', 'before')
-    local state = not t.err and t[1]
+    if t.err then return t end
+    local state = t[1]
     local over = not state or (state == 'completed' or state == 'failed' or state == 'cancelled') and amount(t[2]) <= 0
     if over and not meets(kind, state) then return id end
     if not over then found[id], last = (t[3] and t[3] .. ' ' or '') .. A.id .. ':' .. kind, id end
@@ -30,6 +31,8 @@ local state = redis.call('HGET', K.plan, 'state')
 if not state then return {-2} end
 -- One that is over has been ready: without tasks it was completed at once.
 if state == A.to or A.to == 'ready' and (state == 'completed' or state == 'failed') then return {0, state} end
+local gate = redis.call('HMGET', K.plan, 'awaits', 'doomed_by') -- of a job that waits for others, or was cancelled by one
+if A.to == 'ready' and A.by == '' and (gate[1] or gate[2]) then return {0, state} end
 local may = false
 for i = #A + 1, #ARGV do may = may or ARGV[i] == state end
 if not may then return {-1, state} end
@@ -44,6 +47,7 @@ end
 local to, by = A.to, A.by
 if to == 'ready' and state == 'building' and job[4] then
   local doomed, awaits, of = await(job[4])
+  if type(doomed) == 'table' then return doomed end
   if doomed then
     to = 'cancelled'
     redis.call('HSET', K.plan, 'doomed_by', 'j' .. doomed)
@@ -53,7 +57,7 @@ if to == 'ready' and state == 'building' and job[4] then
   end
 end
 redis.call('HSET', K.plan, 'state', to, to, stamp)
-if by ~= '' then redis.call('HSET', K.plan, 'held_by', by) else redis.call('HDEL', K.plan, 'held_by') end
+if to == 'held' then redis.call('HSET', K.plan, 'held_by', by) else redis.call('HDEL', K.plan, 'held_by') end
 counted(1)
 if to == 'cancelled' then
   redis.call('DEL', K.growth)

@@ -8,14 +8,14 @@ local function placed(plan)
 end
 
 -- inplan notes what a move means to the plan of the task: what leaves `freed:`, what is left, and which dependants must hear of an end.
--- The field of a task of a job is j and the number: nothing waits for such a task.
+-- The field of a task of a job is j and the number, or w if it has a window: nothing waits for such a task.
 local function inplan(field, id, key, kind)
   local plan = string.match(field, '%d+') or ''
   local of = placed(plan)
   if kind.from == 'blocked' then of.moved[#of.moved + 1] = id end
   if kind.wake == 'ended' then
-    local t = plan == field and redis.call('HMGET', key, 'feeds', 'skipped', 'grows', 'windowed') or {}
-    of.windowed = of.windowed or t[4]
+    local t = plan == field and redis.call('HMGET', key, 'feeds', 'skipped', 'grows') or {}
+    of.windowed = string.sub(field, 1, 1) == 'w'
     of.ended[#of.ended + 1] = {id = id, outcome = kind.to, skipped = t[2] == '1', grows = t[3] == '1'}
     if t[1] == '1' then feeding[#feeding + 1] = 't' .. id end
   elseif kind.to == 'blocked' and redis.pcall('HGET', K.plan(plan), 'state') == 'held' then

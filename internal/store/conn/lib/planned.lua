@@ -139,8 +139,7 @@ local function enter(t, v)
   local w = {needs = {}, seen = {}, waits = 0}
   if t.former then replace(t) end
   for n = 1, #t.needs, 2 do await(t, t.needs[n], t.needs[n + 1], w) end
-  v[#v + 1], v[#v + 2] = 'plan', plan[4] == '1' and 'j' .. id or id
-  if plan[5] then v[#v + 1], v[#v + 2] = 'windowed', '1' end
+  v[#v + 1], v[#v + 2] = 'plan', plan[4] and (plan[5] and 'w' or 'j') .. id or id
   if t.feeds then v[#v + 1], v[#v + 2] = 'feeds', '1' end
   if t.grows then v[#v + 1], v[#v + 2] = 'grows', '1' end
   if #w.needs > 0 then
