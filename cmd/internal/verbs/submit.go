@@ -249,7 +249,7 @@ func (sub *submission) checkFlags(s *session) error {
 		"request-key": "give a name for this submission", "key": "give a name for the task, or leave it out",
 		"name": "give a name for the job, or leave it out", queueField: "give the name of a queue, or leave it out",
 		holdField: "give a reason, or write --hold alone",
-		"array": "write numbers such as 1-100",
+		"array":   "write numbers such as 1-100",
 	} {
 		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
 			return cli.Usagef("--%s is empty; %s", name, remedy)
