@@ -19,7 +19,7 @@ func TestEveryField(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
-		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "stdin": "blob:sha256=" + strings.Repeat("0a", 32),
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
@@ -402,6 +402,24 @@ func TestReturnNames(t *testing.T) {
 		var field *statemachine.FieldError
 		if !errors.As(err, &field) || field.Field != "return" {
 			t.Errorf("%.40s: error %v", text, err)
+		}
+	}
+}
+
+// A stdin is a file where the task is opened, or what Redis keeps under a hash; nothing else.
+func TestStdin(t *testing.T) {
+	t.Parallel()
+	hash := strings.Repeat("0A", 32)
+	for given, want := range map[string]string{
+		"": "", "file:in": "file:in", "file:/a b": "file:/a b", "blob:sha256=" + hash: "blob:sha256=" + strings.ToLower(hash),
+	} {
+		if got, err := task.Parse("stdin", given); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", given, got, err, want)
+		}
+	}
+	for _, given := range []string{"in", "-", "file:", "file:a\x00b", "file:" + strings.Repeat("x", 3000), "blob:sha256=0a", "blob:sha256=" + hash + "x", "http://h/in"} {
+		if _, err := task.Parse("stdin", given); err == nil || !strings.Contains(err.Error(), "file:PATH") || len(err.Error()) > 1000 {
+			t.Errorf("%q: %v", given, err)
 		}
 	}
 }

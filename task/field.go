@@ -45,6 +45,7 @@ var table = []Field{
 	line("input", "", byOpener, text(func(s *Spec) *string { return &s.Input }, func(string) error { return nil }), "Words that run.sh is called with, separated by blanks."),
 	line("argv", "", byOpener, argv(func(s *Spec) *[]string { return &s.Argv }), "Exact list of words that run.sh is called with, in the place of `input`."),
 	line("variables", "", byOpener, variables(func(s *Spec) *map[string]string { return &s.Variables }), "Environment variables of the program alone: a JSON object of texts. Names that begin with `TDF_` are the worker's."),
+	line("stdin", "", byOpener, stdin(func(s *Spec) *string { return &s.Stdin }), "What the program reads from its standard input, as `blob:sha256=HEX`, or a file that lies where the task is opened, as `file:PATH`; empty for nothing."),
 	line("start_after", "0", byConfig, moment(func(s *Spec) (*time.Time, *time.Duration) { return &s.StartAfter, &s.StartIn }, "0"), "Earliest start, in unix seconds."),
 	line("end_before", infinite, byConfig, moment(func(s *Spec) (*time.Time, *time.Duration) { return &s.EndBefore, &s.EndIn }, infinite), "Latest moment of being executed, in unix seconds."),
 	line("timeout", infinite, byQueue, span(func(s *Spec) *time.Duration { return &s.Timeout }), "Longest time a round may run, its fetch included."),

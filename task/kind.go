@@ -463,6 +463,23 @@ func variablesText(m map[string]string) string {
 	return metaText(sound)
 }
 
+// stdin is a text that names some bytes.
+func stdin(field func(*Spec) *string) kind {
+	return bind(kind{name: "text", parse: parseStdin}, field, itself, itself)
+}
+
+func parseStdin(s string) (string, error) {
+	file, here := strings.CutPrefix(s, FilePrefix)
+	hash, kept := strings.CutPrefix(s, blobPrefix)
+	switch {
+	case s == "", here && file != "" && len(s) <= maxSourceBytes && !strings.ContainsRune(s, 0):
+		return s, nil
+	case kept && isSHA256(hash):
+		return BlobSource(strings.ToLower(hash)), nil
+	}
+	return "", bad("", clean.Line(s, maxShown), "file:PATH, a file where the task is opened, or blob:sha256=HEX, what Redis keeps")
+}
+
 func checkSource(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return bad("", clean.Source(s), "a text without NUL characters")

@@ -117,8 +117,11 @@ func (r *round) run(ctx context.Context) (result, error) {
 		r.command = cmp.Or(src.Path, name)
 	}
 	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil && r.command == "" {
-		if r.Spec.Return != nil {
+		switch {
+		case r.Spec.Return != nil:
 			return notRun(), errNoDirectory
+		case r.Spec.Stdin != "":
+			return notRun(), errNoStdin
 		}
 		return r.handle(ctx, h)
 	}
@@ -176,6 +179,7 @@ func (r *round) checkCommand() error {
 // runProgram runs the program and takes what it writes.
 func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, error) {
 	res := notRun()
+	defer func() { _ = r.stdin.Close() }() // it was only read, or is none
 	s, err := r.openStreams()
 	if err != nil {
 		return res, err
@@ -261,6 +265,7 @@ func (r *round) program(s taken) shim.Program {
 	return shim.Program{
 		Dir: r.dir, File: r.command, View: r.view, Args: r.words(),
 		Env: process.Environment(w.allow, w.environ, r.variables()), Variables: r.Spec.Variables,
+		Stdin:   r.stdin,
 		Output:  [2]shim.Taker{s.out, s.err},
 		Grace:   w.opts.KillGrace,
 		StopNow: func() bool { return r.slot.hard.Load() || w.stoppedNow.Load() },

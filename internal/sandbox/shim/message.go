@@ -144,12 +144,16 @@ func (f *fault) Unwrap() error {
 type order struct {
 	process.Command
 	view View
+	// stdin is a descriptor that comes along, 0 for none. The packet owns it.
+	stdin int
 }
 
 // encode joins words by NUL, which none of them holds: arguments are bytes and need not be
 // text, so JSON would spoil them.
 func (o *order) encode() []byte {
-	words := slices.Concat([]string{o.Dir, o.File, o.Path, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(len(o.Args))}, o.Args, o.Env)
+	words := slices.Concat([]string{
+		o.Dir, o.File, o.Path, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(o.stdin), strconv.Itoa(len(o.Args)),
+	}, o.Args, o.Env)
 	return []byte(strings.Join(words, "\x00"))
 }
 
@@ -157,7 +161,7 @@ var errGarbled = errors.New("a message is garbled")
 
 func decodeOrder(data []byte) (o order, err error) {
 	words := strings.Split(string(data), "\x00")
-	const head = 7
+	const head = 8
 	if len(words) < head {
 		return o, errGarbled
 	}
@@ -167,7 +171,8 @@ func decodeOrder(data []byte) (o order, err error) {
 	}
 	o.Dir, o.File, o.Path, o.Args, o.Env = words[0], words[1], words[2], words[head:head+n], words[head+n:]
 	o.view = View{Lower: words[3], Work: words[4], Store: words[5]}
-	return o, nil
+	o.stdin, err = strconv.Atoi(words[6])
+	return o, err
 }
 
 func encodeTime[T ~int64](k kind, at T) []byte {

@@ -140,7 +140,10 @@ func (w way) attributes() *syscall.SysProcAttr {
 
 // request checks a program and makes it ready to send.
 func (s *Slot) request(p *Program) (*order, error) {
-	command := &order{process.Command{Dir: p.Dir, File: p.File, Args: p.Args, Env: s.container.who.environment(p.Env)}, p.View}
+	command := &order{Command: process.Command{Dir: p.Dir, File: p.File, Args: p.Args, Env: s.container.who.environment(p.Env)}, view: p.View}
+	if p.Stdin != nil {
+		command.stdin = int(p.Stdin.Fd())
+	}
 	if len(p.Variables) > 0 {
 		command.Path = process.SearchPath(command.Env)
 		command.Env = process.Environment([]string{"*"}, command.Env, p.Variables)

@@ -35,7 +35,7 @@ func (s *shim) start(p *packet) error {
 		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
 	}
 	r := &round{pidfd: -1}
-	if err := r.pipes.open(s.setup.HeadStart); err != nil {
+	if err := r.pipes.open(s.setup.HeadStart, ask.stdin); err != nil {
 		return s.refuse(&process.StartError{Reason: process.ReasonResources, Err: err})
 	}
 	r.pid, err = command.Start(func(file string, argv []string) (int, error) {

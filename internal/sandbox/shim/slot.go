@@ -167,8 +167,9 @@ type Program struct {
 	Env []string
 	// Variables are set in that environment too, and win. A File is looked up without them.
 	Variables map[string]string
-	// Output takes what it writes to stdout and stderr; nil throws it away. Its stdin
-	// is empty.
+	// Stdin is what it reads from stdin, from where the file stands on; nil for nothing. The caller closes it, after Run.
+	Stdin *os.File
+	// Output takes what it writes to stdout and stderr; nil throws it away.
 	Output [2]Taker
 	// Grace is the time between TERM and KILL once ctx is done; 0 kills at once.
 	Grace time.Duration
