@@ -17,6 +17,9 @@ import (
 // errNoStdin is why a handler reads no stdin.
 var errNoStdin error = &argumentError{"a Go handler has no standard input: leave stdin out, and let it read input or meta"}
 
+// errNoLimits is why a handler has no limits.
+var errNoLimits error = &argumentError{"a Go handler has no limits of its own: leave memory_max, pids_max and nice out"}
+
 // openStdin opens what the program reads from stdin, from its beginning on and for reading only. The slot keeps the file for its
 // next round: what many tasks read is fetched from the site once a slot.
 func (r *round) openStdin(ctx context.Context) (err error) {

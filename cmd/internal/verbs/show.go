@@ -166,11 +166,25 @@ func (s *session) showFields(t *task.Task) {
 	}
 	table.Row("end_before", cmp.Or(bound(t.EndBefore), statemachine.Never.Text()))
 	table.Row("timeout", span(t.Timeout))
+	limitRows(table, t)
 	counterRows(table, t)
 	table.Row("fail_on", t.FailOn)
 	table.Some(returnField, strings.Join(t.Return, ", "))
 	policyRows(table, t)
 	table.Flush()
+}
+
+// limitRows are what the task sets to its rounds.
+func limitRows(table *cli.Table, t *task.Task) {
+	if t.MemoryMax > 0 {
+		table.Row("memory_max", clean.SizeText(t.MemoryMax))
+	}
+	if t.PidsMax > 0 {
+		table.Row("pids_max", t.PidsMax)
+	}
+	if t.Nice > 0 {
+		table.Row("nice", t.Nice)
+	}
 }
 
 // stdinText is what a program reads, and how much that is.
