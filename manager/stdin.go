@@ -2,13 +2,14 @@ package manager
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -19,17 +20,22 @@ func (m *Manager) PutStdin(ctx context.Context, content io.Reader) (stdin string
 	if m.unusable != nil {
 		return "", m.unusable
 	}
-	file, err := disk.NewScratch("")
+	file, err := os.CreateTemp("", "tdf-stdin-")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := io.Copy(file, content); err != nil {
+	if err := os.Remove(file.Name()); err != nil { // it needs no name
+		return "", err
+	}
+	sum := sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, sum), content)
+	if err != nil {
 		return "", fmt.Errorf("copy what is put: %w", err)
 	}
-	stdin = task.BlobSource(file.SHA256())
+	hash := hex.EncodeToString(sum.Sum(nil))
 	return retryUntilAvailable(ctx, m, func() (string, error) {
-		return stdin, m.store.PutBlob(ctx, file.SHA256(), file.Size(), file)
+		return task.BlobSource(hash), m.store.PutBlob(ctx, hash, size, file)
 	})
 }
 

@@ -47,7 +47,7 @@ var table = []Field{
 	line("variables", "", byOpener, variables(func(s *Spec) *map[string]string { return &s.Variables }), "Environment variables of the program alone: a JSON object of texts. Names that begin with `TDF_` are the worker's."),
 	line("stdin", "", byOpener, stdin(func(s *Spec) *string { return &s.Stdin }), "What the program reads from its standard input, as `blob:sha256=HEX`, or a file that lies where the task is opened, as `file:PATH`; empty for nothing."),
 	line("memory_max", "", byOpener, bytesOf(func(s *Spec) *int64 { return &s.MemoryMax }), "Most memory of all processes of a round, such as `2GiB`; of this and the `memory_max` of the worker the smaller one counts. It goes only to workers that have one."),
-	line("pids_max", "", byOpener, within(func(s *Spec) *int { return &s.PidsMax }, MaxPids), "Most processes and threads of a round; of this and the `pids_max` of the worker the smaller one counts. It goes only to workers that have one."),
+	line("pids_max", "", byOpener, within(func(s *Spec) *int { return &s.PidsMax }, maxPids), "Most processes and threads of a round; of this and the `pids_max` of the worker the smaller one counts. It goes only to workers that have one."),
 	line("nice", "", byOpener, within(func(s *Spec) *int { return &s.Nice }, 19), "How much lower than that of its worker the priority of the program is, as by nice(1)."),
 	line("start_after", "0", byConfig, moment(func(s *Spec) (*time.Time, *time.Duration) { return &s.StartAfter, &s.StartIn }, "0"), "Earliest start, in unix seconds."),
 	line("end_before", infinite, byConfig, moment(func(s *Spec) (*time.Time, *time.Duration) { return &s.EndBefore, &s.EndIn }, infinite), "Latest moment of being executed, in unix seconds."),

@@ -463,8 +463,8 @@ func variablesText(m map[string]string) string {
 	return metaText(sound)
 }
 
-// MaxPids is the highest limit for processes that a kernel has.
-const MaxPids = 4 << 20
+// maxPids is the highest limit for processes that a kernel has.
+const maxPids = 4 << 20
 
 // within is a whole number from 1 to most, or nothing for 0.
 func within(field func(*Spec) *int, most int) kind {

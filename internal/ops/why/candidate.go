@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -242,7 +241,7 @@ func settingOf(label string) (name, value string, is bool) {
 	case task.LimitLabel("memory_max"):
 		return "memory_max", "1024TiB", true
 	case task.LimitLabel("pids_max"):
-		return "pids_max", strconv.Itoa(task.MaxPids), true
+		return "pids_max", "4194304", true
 	}
 	return "", "", false
 }

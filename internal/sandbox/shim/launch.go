@@ -174,7 +174,7 @@ func lower(nice int) error {
 		return os.NewSyscallError("getpriority", err)
 	}
 	nice = min(lowest, 20-is+nice)                                          // the kernel counts from 40 down
-	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0) // there may be none
+	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0) // there may be none, and users may change few
 	return os.NewSyscallError("setpriority", unix.Setpriority(unix.PRIO_PROCESS, 0, nice))
 }
 

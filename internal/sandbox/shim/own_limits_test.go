@@ -3,6 +3,7 @@ package shim
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,7 +60,7 @@ func TestLimitsWithoutThoseOfTheContainer(t *testing.T) {
 	}
 }
 
-// Nice lowers the priority of one round, below what a wrapper does, and of its session.
+// Nice lowers the priority of one round, and of its session.
 func TestNice(t *testing.T) {
 	t.Parallel()
 	eachLayer(t, func(t *testing.T, s *Slot) {
@@ -67,7 +68,9 @@ func TestNice(t *testing.T) {
 		_, before := run(t, s, p)
 		p.Nice = 19 // there is no higher, however nice the tests are
 		_, text := run(t, s, p)
-		if line, group, _ := strings.Cut(text, "\n"); line != "19" || group != "" && !strings.Contains(group, "nice 19") {
+		line, group, _ := strings.Cut(text, "\n")
+		refused := group == "" || os.Geteuid() != 0 // others may change only ten sessions a second, on all of the host
+		if line != "19" || !refused && !strings.Contains(group, "nice 19") {
 			t.Errorf("got %q", text)
 		}
 		p.Nice = 0
