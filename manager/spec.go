@@ -95,6 +95,9 @@ func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definiti
 	if err == nil && s.m.opt.Pin != nil {
 		err = s.pin(ctx, &d)
 	}
+	if err == nil && spec.Stdin != "" {
+		err = s.takeStdin(ctx, &d)
+	}
 	if err == nil && configured.AddRandomStartOffset {
 		d.Shuffle()
 	}
@@ -108,21 +111,33 @@ func (s *submission) pin(ctx context.Context, d *task.Definition) error {
 	if source == "" {
 		return nil
 	}
-	pinned, known := s.pins[source]
-	if !known {
-		var err error
-		if pinned, err = s.m.opt.Pin(ctx, source); err != nil {
-			return &statemachine.FieldError{Field: field, Value: clean.Source(source), Want: "one that can be used: " + err.Error()}
-		}
-		if s.pins == nil {
-			s.pins = map[string]string{}
-		}
-		s.pins[source] = pinned
+	pinned, err := s.once(ctx, given{field, source}, s.m.opt.Pin)
+	if err != nil {
+		return &statemachine.FieldError{Field: field, Value: clean.Source(source), Want: "one that can be used: " + err.Error()}
 	}
 	if pinned == source {
 		return nil
 	}
 	return d.Set(field, pinned)
+}
+
+// given is what the spec of a task says for a field.
+type given struct{ field, text string }
+
+// once returns what a text means for all tasks of the submission; find is asked for it where the submission meets it first.
+func (s *submission) once(ctx context.Context, g given, find func(context.Context, string) (string, error)) (string, error) {
+	means, known := s.means[g]
+	if !known {
+		var err error
+		if means, err = find(ctx, g.text); err != nil {
+			return "", err
+		}
+		if s.means == nil {
+			s.means = map[given]string{}
+		}
+		s.means[g] = means
+	}
+	return means, nil
 }
 
 // timed returns the spec with the times that count from its opening, which is now, on

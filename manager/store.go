@@ -52,6 +52,7 @@ type reading interface {
 	TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHeader, error)
 	Results(ctx context.Context, ids []int64) ([]task.Result, error)
 	Files(ctx context.Context, hash string, w io.Writer) error
+	BlobSize(ctx context.Context, hash string) (size int64, there bool, err error)
 }
 
 type following interface {
@@ -62,6 +63,7 @@ type following interface {
 }
 
 type writing interface {
+	PutBlob(ctx context.Context, hash string, size int64, content io.ReaderAt) error
 	Rules(ctx context.Context, node string) (fleet.Rules, error)
 	Prepare(req tasks.OpenRequest) (*tasks.Opening, error)
 	Inspect(ctx context.Context, ids []int64) ([]upkeep.Inspection, statemachine.Time, error)

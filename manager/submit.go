@@ -114,11 +114,11 @@ type submission struct {
 	batch    batch
 	inflight *inflight // the batch before, if it is not opened yet
 	opened   []task.Opened
-	now      time.Time         // of Redis, when a task of the batch with a StartIn or EndIn was defined
-	plan     task.PlanID       // that all of them belong to, 0 for none
-	job      *job              // that they become, nil for none; then plan is its number
-	definer  definer           // of the task before
-	pins     map[string]string // sources with their pins, by what was given
+	now      time.Time        // of Redis, when a task of the batch with a StartIn or EndIn was defined
+	plan     task.PlanID      // that all of them belong to, 0 for none
+	job      *job             // that they become, nil for none; then plan is its number
+	definer  definer          // of the task before
+	means    map[given]string // sources with their pins, and what is kept for stdin
 }
 
 type batch struct {

@@ -172,7 +172,7 @@ func TestUploadsLeave(t *testing.T) {
 	if err := keeper.repair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if there, err := sp.Store.HasBlob(t.Context(), "0b"); there || err != nil {
+	if _, there, err := sp.Store.BlobSize(t.Context(), "0b"); there || err != nil {
 		t.Errorf("it is there: %v, error %v", there, err)
 	}
 	if till, err := sp.Store.FilesUntil(t.Context(), "0a"); !till.IsZero() || err != nil {

@@ -107,6 +107,12 @@ func complete(spec *Spec, texts []string) (Definition, error) {
 	if strings.HasPrefix(d.Text("source"), CommandPrefix) {
 		err = d.completeCommand(spec.FailOn != "")
 	}
+	if err == nil && spec.MemoryMax > 0 {
+		err = d.demand(LimitLabel("memory_max"))
+	}
+	if err == nil && spec.PidsMax > 0 {
+		err = d.demand(LimitLabel("pids_max"))
+	}
 	if err == nil {
 		err = d.check()
 	}
@@ -114,6 +120,16 @@ func complete(spec *Spec, texts []string) (Definition, error) {
 		return Definition{}, spec.blame(err, &d)
 	}
 	return d, nil
+}
+
+// LimitLabel is what a worker offers that can keep the limit memory_max or pids_max of a task, and what a task with one asks for.
+func LimitLabel(limit string) string { return limit + "=on" }
+
+// demand adds a label that a worker must offer.
+func (d *Definition) demand(label string) error {
+	labels, err := ParseLabels(strings.TrimPrefix(d.Text("labels")+","+label, ","))
+	d.texts[places["labels"]] = labels
+	return err
 }
 
 // CommandsLabel is what a worker offers that runs commands (see [CommandPrefix]), and what a
@@ -142,9 +158,7 @@ func (d *Definition) completeCommand(failOnSaid bool) error {
 	if d.Text("workdir") == WorkdirShared {
 		return bad("workdir", WorkdirShared, "private or worker: the rounds of a command share no directory")
 	}
-	labels, err := ParseLabels(strings.TrimPrefix(d.Text("labels")+","+CommandsLabel, ","))
-	set("labels", labels)
-	return err
+	return d.demand(CommandsLabel)
 }
 
 // runnable refuses words that no program can be called with. Templates of tasks

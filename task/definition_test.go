@@ -19,9 +19,9 @@ func TestEveryField(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
-		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "stdin": "blob:sha256=" + strings.Repeat("0a", 32), "memory_max": "2097152", "pids_max": "100", "nice": "10",
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
-		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2", "resources": "gpu=1,mem=2", "priority": "-3",
+		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2,memory_max=on,pids_max=on", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
 		"meta": `{"tenant":"acme","trace":"00-a,b"}`, "variables": `{"A":"","B_1":"x=y\nz"}`,
 	}
@@ -403,5 +403,61 @@ func TestReturnNames(t *testing.T) {
 		if !errors.As(err, &field) || field.Field != "return" {
 			t.Errorf("%.40s: error %v", text, err)
 		}
+	}
+}
+
+// A stdin is a file where the task is opened, or what Redis keeps under a hash; nothing else.
+func TestStdin(t *testing.T) {
+	t.Parallel()
+	hash := strings.Repeat("0A", 32)
+	for given, want := range map[string]string{
+		"": "", "file:in": "file:in", "file:/a b": "file:/a b", "blob:sha256=" + hash: "blob:sha256=" + strings.ToLower(hash),
+	} {
+		if got, err := task.Parse("stdin", given); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", given, got, err, want)
+		}
+	}
+	for _, given := range []string{"in", "-", "file:", "file:a\x00b", "file:" + strings.Repeat("x", 3000), "blob:sha256=0a", "blob:sha256=" + hash + "x", "http://h/in"} {
+		if _, err := task.Parse("stdin", given); err == nil || !strings.Contains(err.Error(), "file:PATH") || len(err.Error()) > 1000 {
+			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
+// A task with limits goes to workers that can keep them; what is no limit says nothing.
+func TestOwnLimits(t *testing.T) {
+	t.Parallel()
+	for name, texts := range map[string]map[string]string{
+		"memory_max": {"": "", "0": "", "2GiB": "2147483648", "1MiB": "1048576", "1500000": "1500000", "1024TiB": "1125899906842624"},
+		"pids_max":   {"": "", "0": "", "1": "1", "4194304": "4194304"},
+		"nice":       {"": "", "0": "", "19": "19"},
+	} {
+		for given, want := range texts {
+			if got, err := task.Parse(name, given); err != nil || got != want {
+				t.Errorf("%s %q: %q, %v, want %q", name, given, got, err, want)
+			}
+		}
+	}
+	for name, texts := range map[string][]string{
+		"memory_max": {"1023KiB", "2Gi", "-1", "1025TiB", "inf"}, "pids_max": {"-1", "4194305", "1.5", "all"}, "nice": {"-5", "20", "+1"},
+	} {
+		for _, given := range texts {
+			if got, err := task.Parse(name, given); err == nil || !strings.Contains(err.Error(), "or 0 for none") {
+				t.Errorf("%s %q: %q, %v", name, given, got, err)
+			}
+		}
+	}
+	for want, spec := range map[string]task.Spec{
+		"":                        {Program: "p", Nice: 5},
+		"a=1,memory_max=on":       {Program: "p", MemoryMax: 1 << 20, Labels: []string{"a=1"}},
+		"commands=on,pids_max=on": {Source: "command:x", PidsMax: 9},
+	} {
+		d, err := task.Define(&spec)
+		if err != nil || d.Text("labels") != want {
+			t.Errorf("%+v: labels %q, %v, want %q", spec, d.Text("labels"), err, want)
+		}
+	}
+	if _, err := task.Define(&task.Spec{Program: "p", MemoryMax: 5}); err == nil {
+		t.Error("a limit of 5 bytes")
 	}
 }

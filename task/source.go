@@ -50,6 +50,9 @@ const (
 	blobPrefix  = "blob:" + hashPrefix
 )
 
+// FilePrefix begins what names a file where a task is opened, in a source on the command line and in [Spec].Stdin. No record has it.
+const FilePrefix = "file:"
+
 // SourceKind is the way a source is transferred.
 type SourceKind string
 

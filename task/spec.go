@@ -64,6 +64,15 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	// are letters, digits and underscores, without TDF_ in front, their values UTF-8 texts; as JSON all have at most 64 KiB. They may
 	// be secrets: a task that is read has *** for each value.
 	Variables map[string]string
+	// Stdin is what the program reads from its standard input; empty for nothing. "file:PATH" is a file where the task is
+	// opened, which the submission takes along: the task has "blob:sha256=HEX" then, what Redis keeps under that hash (see
+	// PutStdin of package manager).
+	Stdin string
+	// MemoryMax, in bytes, at least 1 MiB, and PidsMax bound all processes of a round together, within what its worker allows; 0 for
+	// no limit of the task's own. Only workers that have such a limit themselves take it (see [LimitLabel]). Nice, up to 19, lowers
+	// the priority of the program below that of its worker.
+	MemoryMax     int64
+	PidsMax, Nice int
 	// StartAfter is the earliest start, EndBefore the latest moment of being executed,
 	// both on Redis' clock. StartIn and EndIn are the same as so long after the task is
 	// opened; negative for at once, and for no end. Of a start only one can be given,

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
@@ -32,8 +33,9 @@ type result struct {
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
 	files, whole   task.Files
-	inFull         bool // whole has all of the streams that were cut
-	handled        bool // by a handler, whose error says what its exit code means
+	inFull         bool  // whole has all of the streams that were cut
+	ownMemory      int64 // the memory_max of the task, where that is what bounds the round
+	handled        bool  // by a handler, whose error says what its exit code means
 }
 
 // notRun is the result of a program that was not started.
@@ -165,6 +167,8 @@ func badExit(res *result) string {
 	switch {
 	case !res.Started || res.Cause != shim.Ended || res.handled:
 		return ""
+	case res.OutOfMemory && res.ownMemory > 0:
+		return "out of memory: memory_max of the task, " + clean.SizeText(res.ownMemory) + ", was reached"
 	case res.OutOfMemory:
 		return "out of memory: memory_max was reached"
 	case res.Signal != 0:

@@ -302,6 +302,7 @@ func (o *options) offer() task.Offer {
 	if o.container != nil {
 		labels = append(labels, commandsLabel+o.Commands) // a task with a command asks for task.CommandsLabel
 	}
+	labels = append(labels, o.limitLabels()...)
 	slices.Sort(labels)
 	offer := task.Offer{
 		Worker: o.Name, Node: o.Node, Env: o.Env, Labels: labels,
@@ -312,6 +313,17 @@ func (o *options) offer() task.Offer {
 		offer.Classes = o.handlerClasses()
 	}
 	return offer
+}
+
+// limitLabels say which limits of tasks this worker can keep: those that it has itself.
+func (o *options) limitLabels() (labels []string) {
+	if o.container != nil && o.MemoryMax > 0 {
+		labels = append(labels, task.LimitLabel("memory_max"))
+	}
+	if o.container != nil && o.PidsMax > 0 {
+		labels = append(labels, task.LimitLabel("pids_max"))
+	}
+	return labels
 }
 
 // handlerClasses are the names of the handlers that a task can have as class.
@@ -327,8 +339,9 @@ func (o *options) validateOffer() error {
 		return &OptionError{"Env", o.Env, err.Error()}
 	}
 	for _, label := range o.Labels {
-		if strings.HasPrefix(label, commandsLabel) {
-			return &OptionError{"Labels", label, "set commands: this label says what that is"}
+		name, _, _ := strings.Cut(label, "=")
+		if slices.Contains([]string{"commands", "memory_max", "pids_max"}, name) {
+			return &OptionError{"Labels", label, "set " + name + ": this label says what that is"}
 		}
 		if _, err := task.ParseLabels(label); err != nil || label == "" || strings.Contains(label, ",") {
 			return &OptionError{"Labels", label, "write each as label=value, without blanks and commas"}

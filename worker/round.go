@@ -117,8 +117,13 @@ func (r *round) run(ctx context.Context) (result, error) {
 		r.command = cmp.Or(src.Path, name)
 	}
 	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil && r.command == "" {
-		if r.Spec.Return != nil {
+		switch {
+		case r.Spec.Return != nil:
 			return notRun(), errNoDirectory
+		case r.Spec.Stdin != "":
+			return notRun(), errNoStdin
+		case r.Spec.MemoryMax != 0 || r.Spec.PidsMax != 0 || r.Spec.Nice != 0:
+			return notRun(), errNoLimits
 		}
 		return r.handle(ctx, h)
 	}
@@ -140,6 +145,11 @@ func (r *round) run(ctx context.Context) (result, error) {
 
 func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 	program, o := r.Spec.Program, &r.worker.opts
+	if r.Spec.MemoryMax != 0 || r.Spec.PidsMax != 0 || r.Spec.Nice != 0 {
+		if err := r.checkLimits(); err != nil {
+			return fetch.Version{}, err
+		}
+	}
 	if r.command != "" {
 		if err := r.checkCommand(); err != nil || task.SourceSHA256(r.Spec.Source) == "" {
 			return fetch.Version{}, err
@@ -173,9 +183,39 @@ func (r *round) checkCommand() error {
 	return err
 }
 
+// checkLimits refuses limits that are none, and those that this worker cannot keep, as it has told: only a foreign client asks for
+// them all the same.
+func (r *round) checkLimits() error {
+	s, o := &r.Spec, &r.worker.opts
+	for _, limit := range []struct {
+		name          string
+		asked, cannot bool
+	}{{"memory_max", s.MemoryMax != 0, o.MemoryMax == 0}, {"pids_max", s.PidsMax != 0, o.PidsMax == 0}, {"nice", s.Nice != 0, false}} {
+		if !limit.asked {
+			continue
+		}
+		if err := r.checkField(limit.name); err != nil {
+			return err
+		}
+		if limit.cannot {
+			return &notOfferedError{s.Program, o.Name, "has no " + limit.name + " of its own, so it cannot keep that of a task"}
+		}
+	}
+	return nil
+}
+
+// ownMemory is the memory_max of the task if that is what bounds the round, and else 0.
+func (r *round) ownMemory() int64 {
+	if own := r.Spec.MemoryMax; own < r.worker.opts.MemoryMax {
+		return own
+	}
+	return 0
+}
+
 // runProgram runs the program and takes what it writes.
 func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, error) {
 	res := notRun()
+	defer func() { _ = r.stdin.Close() }() // it was only read, or is none
 	s, err := r.openStreams()
 	if err != nil {
 		return res, err
@@ -185,6 +225,7 @@ func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, 
 	res.program = version.SHA256
 	var runErr error
 	res.Result, runErr = r.slot.run(ctx, r.program(s))
+	res.ownMemory = r.ownMemory()
 	r.over = runErr == nil
 	r.alone = r.over && r.slot.held.Untouched()
 	resErr := r.closeControl()
@@ -261,6 +302,7 @@ func (r *round) program(s taken) shim.Program {
 	return shim.Program{
 		Dir: r.dir, File: r.command, View: r.view, Args: r.words(),
 		Env: process.Environment(w.allow, w.environ, r.variables()), Variables: r.Spec.Variables,
+		Stdin: r.stdin, MemoryMax: r.Spec.MemoryMax, PidsMax: r.Spec.PidsMax, Nice: r.Spec.Nice,
 		Output:  [2]shim.Taker{s.out, s.err},
 		Grace:   w.opts.KillGrace,
 		StopNow: func() bool { return r.slot.hard.Load() || w.stoppedNow.Load() },

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/workdir"
@@ -27,6 +28,7 @@ type held struct {
 	keeps  atomic.Pointer[kept] // what it ran last, which is not removed meanwhile; nil for nothing
 	free   func()               // gives that up
 	small  *workdir.Tree        // what of holds, if that is small
+	stdin  *disk.Scratch        // what a program of the slot has read last; nil for nothing
 }
 
 // kept is a version that a slot keeps, with the task that it ran last, and since when in Unix seconds.
@@ -43,6 +45,7 @@ type place struct {
 	private string        // its private directory, once made; the same unless it is shared
 	view    shim.View     // of the program
 	mounted *remove.Table // before the private directory was made or taken again
+	stdin   *os.File      // what the program reads; nil for nothing
 }
 
 // prepare makes the round's directory with its contents.
@@ -63,7 +66,10 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 	if err := r.makePlace(ctx, v); err != nil {
 		return fmt.Errorf("could not make the directory of the round at worker '%s': %w", r.worker.opts.Name, err)
 	}
-	return r.writeArguments()
+	if err := r.writeArguments(); err != nil || r.Spec.Stdin == "" {
+		return err
+	}
+	return r.openStdin(ctx)
 }
 
 func (r *round) makePlace(ctx context.Context, v fetch.Version) (err error) {

@@ -213,6 +213,7 @@ func (w *Worker) live() error {
 			w.log.Warn("could not remove the private directory of a slot", "error", err, "slot", s.index)
 		}
 		s.held.letGo()
+		s.held.closeStdin()
 	}
 	w.removePrivateDir()
 	w.leave()

@@ -79,6 +79,7 @@ const (
 	metaField       = "meta"
 	variablesField  = "variables"
 	returnField     = "return"
+	stdinField      = "stdin"
 	keyField        = "key"
 )
 

@@ -78,12 +78,9 @@ func (s *session) pinIfPossible(ctx context.Context, source string) (string, err
 	return source, nil
 }
 
-// filePrefix begins a source that lies here: it is replaced before a task is opened.
-const filePrefix = "file:"
-
 // localPath is the path of a source on a file system, empty for another source.
 func localPath(source string) string {
-	if name, ok := strings.CutPrefix(source, filePrefix); ok {
+	if name, ok := strings.CutPrefix(source, task.FilePrefix); ok {
 		return strings.TrimPrefix(name, "//")
 	}
 	name, ok := strings.CutPrefix(source, "rsync:")
@@ -96,7 +93,7 @@ func localPath(source string) string {
 // here makes a relative path absolute if there is something of that name here.
 func here(source string) string {
 	name := localPath(source)
-	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(source, filePrefix) {
+	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(source, task.FilePrefix) {
 		return source
 	}
 	full, err := filepath.Abs(name)
@@ -116,7 +113,7 @@ func usable(source string) error {
 	}
 	if name := localPath(source); name != "" {
 		info, err := os.Stat(name)
-		switch mine := strings.HasPrefix(source, filePrefix); {
+		switch mine := strings.HasPrefix(source, task.FilePrefix); {
 		case err == nil && info.IsDir():
 			return fetch.Uploadable(name, filepath.Base(name))
 		case err != nil && mine:
@@ -144,7 +141,7 @@ func (s *session) checked(ctx context.Context, source string) (string, error) {
 	if info, err := os.Stat(name); name != "" && err == nil && info.IsDir() {
 		return s.takenAlong(ctx, name)
 	}
-	if strings.HasPrefix(source, filePrefix) {
+	if strings.HasPrefix(source, task.FilePrefix) {
 		full, err := filepath.Abs(name)
 		if err != nil {
 			return "", fmt.Errorf("the path from the root: %w", err)

@@ -126,7 +126,11 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 		case err != nil:
 			return err
 		}
-		if err := badSource(specs[i].Source); err != nil {
+		err := badSource(specs[i].Source)
+		if err == nil {
+			err = badStdin(specs[i].Stdin)
+		}
+		if err != nil {
 			return cli.WithCode(cli.ExitUsage, p.At(&specs[i], err))
 		}
 	}

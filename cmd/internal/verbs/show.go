@@ -95,7 +95,7 @@ func showTask(s *session, t *task.Task) {
 	if t.Err != nil {
 		out.Printf("%s\n", cli.Safe(t.Err.Error()))
 	}
-	showFields(out, t)
+	s.showFields(t)
 	for i := range t.Rounds {
 		showRound(s, &t.Rounds[i])
 	}
@@ -155,12 +155,12 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-func showFields(out *cli.Output, t *task.Task) {
+func (s *session) showFields(t *task.Task) {
 	state := string(t.State)
 	if end := t.EndState(); end != t.State && end != statemachine.None {
 		state += " (" + string(end) + ")"
 	}
-	table := out.Table()
+	table := s.out.Table()
 	table.Row("task", t.ID)
 	table.Row("state", state)
 	if !t.Created.IsZero() {
@@ -172,6 +172,7 @@ func showFields(out *cli.Output, t *task.Task) {
 	table.Row("source", clean.Source(t.Source))
 	table.Row("input", task.InputText(t.Input, t.Argv))
 	table.Some(variablesField, pairsText(t.Variables))
+	table.Some(stdinField, s.stdinText(t.Stdin))
 	placeRows(table, t)
 	table.Row("start_after", cmp.Or(bound(t.StartAfter), "0"))
 	if !t.NotBefore.IsZero() {
@@ -179,11 +180,41 @@ func showFields(out *cli.Output, t *task.Task) {
 	}
 	table.Row("end_before", cmp.Or(bound(t.EndBefore), statemachine.Never.Text()))
 	table.Row("timeout", span(t.Timeout))
+	limitRows(table, t)
 	counterRows(table, t)
 	table.Row("fail_on", t.FailOn)
 	table.Some(returnField, strings.Join(t.Return, ", "))
 	policyRows(table, t)
 	table.Flush()
+}
+
+// limitRows are what the task sets to its rounds.
+func limitRows(table *cli.Table, t *task.Task) {
+	if t.MemoryMax > 0 {
+		table.Row("memory_max", clean.SizeText(t.MemoryMax))
+	}
+	if t.PidsMax > 0 {
+		table.Row("pids_max", t.PidsMax)
+	}
+	if t.Nice > 0 {
+		table.Row("nice", t.Nice)
+	}
+}
+
+// stdinText is what a program reads, and how much that is.
+func (s *session) stdinText(stdin string) string {
+	hash := task.SourceSHA256(stdin)
+	if hash == "" || s.store == nil {
+		return stdin
+	}
+	switch size, there, err := s.store.BlobSize(s.cmd.Context(), hash); {
+	case err != nil:
+		return stdin + " (not known whether Redis keeps it: " + err.Error() + ")"
+	case !there:
+		return stdin + " (kept no longer)"
+	default:
+		return fmt.Sprintf("%s (%d bytes)", stdin, size)
+	}
 }
 
 // stepRows are what operators did with the task, and the tasks it is linked with.

@@ -26,7 +26,7 @@ type submission struct {
 	labels, resources  []string
 	meta, variables    []string
 	returned           []string
-	hold               string
+	stdin, hold        string
 	eachLine, fromJSON string
 	array              string
 	upload             string // what to take along
@@ -62,7 +62,7 @@ func (a *app) submit() *cobra.Command {
 			"--key a second submission opens nothing and prints the id of the first.",
 		Example: "  tdf-manager submit -- simulate --seed 7\n" +
 			"  tdf-manager submit -e LANG=C -e TOKEN -- simulate\n" +
-			"  tdf-manager submit --array 1-100 -- simulate --seed {}\n" +
+			"  tdf-manager submit --array 1-100 --stdin model.json -- simulate --seed {}\n" +
 			"  tdf-manager submit --each-line commands.txt\n" +
 			"  tdf-manager submit --upload . --return out.csv --array 1-9 -- ./simulate {}\n" +
 			"  ls /data/*.wav | tdf-manager submit --wait --each-line - -- flac {}\n" +
@@ -98,7 +98,7 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	sub.texts = map[string]*string{}
 	for _, f := range task.Fields() {
 		switch f.Name {
-		case inputField, argvField, labelsField, resourcesField, metaField, variablesField, holdField, returnField:
+		case inputField, argvField, labelsField, resourcesField, metaField, variablesField, stdinField, holdField, returnField:
 			continue // are given in other ways
 		}
 		if !f.Planned {
@@ -110,6 +110,7 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&sub.meta, metaField, nil, "name=text that is passed on with the task; may be repeated")
 	flags.StringArrayVarP(&sub.variables, envField, "e", nil,
 		"KEY=VALUE for the environment of the program, or KEY as it is set here; may be repeated")
+	flags.StringVar(&sub.stdin, stdinField, "", "file that each program reads from its standard input (- is stdin)")
 	flags.StringArrayVar(&sub.returned, returnField, nil,
 		"file of the round's directory to keep for results, such as 'out/*.csv', or a directory; may be repeated")
 	flags.StringVar(&sub.hold, holdField, "", "begin held, until release; --hold=REASON says why")
@@ -133,6 +134,9 @@ func (sub *submission) given(now time.Time) (task.Spec, error) {
 	}
 	if spec.Variables, err = pairs(sub.variables, variableHere); err != nil {
 		return spec, err
+	}
+	if spec.Stdin = sub.stdin; sub.stdin != "" && task.SourceSHA256(sub.stdin) == "" {
+		spec.Stdin = task.FilePrefix + sub.stdin
 	}
 	for _, f := range task.Fields() {
 		text := sub.texts[f.Name]
@@ -205,6 +209,9 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 	if err = sub.put(ctx, s, packed); err != nil {
 		return err
 	}
+	if err = sub.putStdin(ctx, s, specs); err != nil {
+		return err
+	}
 	key := sub.requestKey
 	if key == "" {
 		key = conn.NewToken()
@@ -248,12 +255,15 @@ func (sub *submission) checkFlags(s *session) error {
 	for name, remedy := range map[string]string{
 		"request-key": "give a name for this submission", "key": "give a name for the task, or leave it out",
 		"name": "give a name for the job, or leave it out", queueField: "give the name of a queue, or leave it out",
-		holdField: "give a reason, or write --hold alone",
-		"array":   "write numbers such as 1-100",
+		holdField: "give a reason, or write --hold alone", stdinField: "give the path of a file, or - for stdin",
+		"array": "write numbers such as 1-100",
 	} {
 		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
 			return cli.Usagef("--%s is empty; %s", name, remedy)
 		}
+	}
+	if slices.Contains([]string{sub.eachLine, sub.fromJSON}, "-") && sub.stdin == "-" {
+		return cli.Usagef("--stdin and the lines of the tasks would be read from the same stdin; write one of them to a file, and give its path")
 	}
 	if sub.hold == heldAnyway && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
 		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
@@ -321,19 +331,30 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 	if err != nil {
 		return nil, err
 	}
+	return sub.checked(ctx, s, lines, given.Stdin)
+}
+
+// checked are the tasks of lines, if all of them can be opened. stdin is what the flags say of it.
+func (sub *submission) checked(ctx context.Context, s *session, lines []line, stdin string) ([]task.Spec, error) {
 	specs := make([]task.Spec, len(lines))
 	checkQueue := s.queueCheck(ctx)
+	var before task.Spec
 	for i, l := range lines {
 		specs[i] = l.spec
-		if err = s.manager.Check(l.spec); err == nil {
-			err = checkQueue(specs[i].Queue)
+		err := s.manager.Check(l.spec)
+		if err == nil {
+			err = checkQueue(l.spec.Queue)
 		}
-		if err == nil && (i == 0 || specs[i].Source != specs[i-1].Source) {
-			err = badSource(specs[i].Source)
+		if err == nil && (i == 0 || l.spec.Source != before.Source) {
+			err = badSource(l.spec.Source)
+		}
+		if fromHere := sub.stdin == "-" && l.spec.Stdin == stdin; err == nil && !fromHere && l.spec.Stdin != before.Stdin {
+			err = badStdin(l.spec.Stdin)
 		}
 		if err != nil {
 			return nil, l.at(err)
 		}
+		before = l.spec
 	}
 	s.warnNoSource(ctx, specs)
 	return specs, nil

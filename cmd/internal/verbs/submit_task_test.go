@@ -199,3 +199,26 @@ func TestSubmitVariables(t *testing.T) {
 		}
 	}
 }
+
+// Limits of a task, and the label with which it finds a worker that can keep them.
+func TestSubmitLimits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must("submit", "--memory-max", "2GiB", "--pids-max", "100", "--nice", "10", "-l", "disk=ssd", "--", "true")
+	wantFields(t, b, 1, map[string]string{
+		"memory_max": "2147483648", "pids_max": "100", "nice": "10", "labels": "commands=on,disk=ssd,memory_max=on,pids_max=on",
+	})
+	wantText(t, b.must("show", "1"), "memory_max   2GiB", "pids_max     100", "nice         10")
+	wantText(t, b.must("show", "1", "--json"), `"memory_max": 2147483648`, `"nice": 10`)
+	wantText(t, b.must("why", "1"), "no worker is alive", "memory_max = 1024TiB; pids_max = 4194304; labels = disk=ssd")
+	b.worker("w1")
+	wantText(t, b.must("why", "1"), "-> set [worker] memory_max = 1024TiB, or to the most that a round may have, for worker w1, and start it again\n")
+	b.must("submit", "--memory-max", "0", "--nice", "0", "--", "true")
+	wantFields(t, b, 2, map[string]string{"memory_max": "", "nice": "", "labels": "commands=on"})
+	for args, say := range map[string]string{"--memory-max 5": "memory_max", "--nice=-5": "nice", "--pids-max many": "pids_max"} {
+		r := b.run(append(append([]string{"submit"}, strings.Fields(args)...), "--", "true")...)
+		if r.code != 2 || !strings.Contains(r.err, say) {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+}

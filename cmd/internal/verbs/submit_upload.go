@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/tdf-go/tdf/fetch"
@@ -40,6 +41,42 @@ func (sub *submission) put(ctx context.Context, s *session, p *disk.Scratch) err
 	}
 	if err := s.store.PutBlob(ctx, p.SHA256(), p.Size(), p); err != nil {
 		return fmt.Errorf("--upload %s: %w; nothing was opened", cli.Safe(sub.upload), err)
+	}
+	return nil
+}
+
+// badStdin refuses a file that cannot be taken along, before anything is opened.
+func badStdin(text string) error {
+	name, here := strings.CutPrefix(text, task.FilePrefix)
+	if !here {
+		return nil
+	}
+	file, err := os.Open(name)
+	if err == nil {
+		info, failed := file.Stat()
+		if err = errors.Join(failed, file.Close()); err == nil && info.IsDir() {
+			err = errors.New("it is a directory")
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return cli.Usagef("stdin %q: %w; give the path of a file that can be read here", name, err)
+}
+
+// putStdin takes along what --stdin - reads. Files the manager takes along.
+func (sub *submission) putStdin(ctx context.Context, s *session, specs []task.Spec) error {
+	if sub.stdin != "-" {
+		return nil
+	}
+	kept, err := s.manager.PutStdin(ctx, s.cmd.InOrStdin())
+	if err != nil {
+		return fmt.Errorf("--stdin: %w; nothing was opened", err)
+	}
+	for i := range specs {
+		if specs[i].Stdin == task.FilePrefix+sub.stdin {
+			specs[i].Stdin = kept
+		}
 	}
 	return nil
 }

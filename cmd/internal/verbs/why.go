@@ -99,6 +99,8 @@ var remedies = map[string]string{
 	"worker.handlers":      "give worker NAME a handler of the name VALUE, or start a worker that runs programs",
 	"worker.handlers_only": "start a worker that runs programs, or let worker NAME run them too; submit tasks of a handler with --class",
 	"worker.commands":      "set [worker] commands = VALUE for worker NAME, and start it again",
+	"worker.memory_max":    "set [worker] memory_max = VALUE, or to the most that a round may have, for worker NAME, and start it again",
+	"worker.pids_max":      "set [worker] pids_max = VALUE, or to the most that a round may have, for worker NAME, and start it again",
 	"worker.env":           "set [worker] env = VALUE for worker NAME, and start it again",
 }
 

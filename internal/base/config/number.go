@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -86,13 +87,13 @@ func bound(into *time.Duration, least, most time.Duration) value {
 
 // size takes a number of bytes from least to most.
 func size(into *int64, least, most int64) value {
-	limits := from(sizeText(least), sizeText(most))
+	limits := from(clean.SizeText(least), clean.SizeText(most))
 	return of(into, "size", limits, func(s string) (int64, error) {
 		n, err := parseSize(s)
 		if err != nil {
 			return 0, err
 		}
-		return between(n, least, most, "write a size "+limits+", for example "+sizeText(max(least, mib)))
+		return between(n, least, most, "write a size "+limits+", for example "+clean.SizeText(max(least, mib)))
 	})
 }
 
@@ -146,26 +147,19 @@ func parseDuration(s string) (time.Duration, error) {
 	return time.Duration(math.Round(n * 1e9)), nil
 }
 
-// units are those of a size, and how many bytes each has.
-var units = map[string]uint64{
-	"": 1, "B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": kib, "MiB": mib, "GiB": gib, "TiB": tib,
+// parseSize reads a number of bytes; see [clean.Size].
+func parseSize(s string) (int64, error) {
+	n, err := clean.Size(s)
+	switch {
+	case errors.Is(err, clean.ErrNoSize):
+		err = invalid(err.Error()+commentHint(s), remedySize)
+	case err != nil:
+		err = invalid(err.Error(), remedySize)
+	}
+	return n, err
 }
 
-// parseSize reads a number of bytes, with a unit if wanted: B, KiB, MiB, GiB,
-// TiB (powers of 1024) or kB, MB, GB, TB (powers of 1000).
-func parseSize(s string) (int64, error) {
-	const remedy = "write a number of bytes, for example 65536, 64KiB or 1MiB"
-	digits := strings.TrimRight(s, "BbiKkMGTmgt")
-	factor, ok := units[s[len(digits):]]
-	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
-	if !ok || err != nil {
-		return 0, invalid("not a size"+commentHint(s), remedy)
-	}
-	if n > math.MaxInt64/factor {
-		return 0, invalid("too large", remedy)
-	}
-	return int64(n * factor), nil
-}
+const remedySize = "write a number of bytes, for example 65536, 64KiB or 1MiB"
 
 const notNumber = "not a number"
 
@@ -190,16 +184,3 @@ func secondsText(d time.Duration) string {
 }
 
 func numberText(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
-// sizeText writes a size with the largest unit that divides it.
-func sizeText(n int64) string {
-	for _, u := range []struct {
-		name   string
-		factor int64
-	}{{"TiB", tib}, {"GiB", gib}, {"MiB", mib}, {"KiB", kib}} {
-		if n >= u.factor && n%u.factor == 0 {
-			return strconv.FormatInt(n/u.factor, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10)
-}

@@ -213,8 +213,8 @@ func limitKeys(w *Worker) []key {
 		{"run_as", "", textOrNone(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker share the user and can read each other's files."},
 		{"wrapper", "", textOrNone(&w.Wrapper, checkWrapper), "Words before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`, split at blanks, without a shell. They are started with the environment of the program, the variables of its task included."},
 		{"rlimits", "", rlimits(&w.Rlimits), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `unlimited` or `inf` for none."},
-		{"memory_max", string(task.Unlimited), orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too."},
-		{"pids_max", string(task.Unlimited), orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too."},
+		{"memory_max", string(task.Unlimited), orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too. Tasks with a `memory_max` of their own go to workers that have one."},
+		{"pids_max", string(task.Unlimited), orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too. Tasks with a `pids_max` of their own go to workers that have one."},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -298,6 +299,14 @@ func (s *Scratch) Write(p []byte) (int, error) {
 	s.size += int64(n)
 	_, _ = s.sum.Write(p[:n]) // it never fails
 	return n, err
+}
+
+// WriteString implements io.StringWriter, and ReadFrom io.ReaderFrom, in the place of the file, which would not count.
+func (s *Scratch) WriteString(text string) (int, error) { return s.Write([]byte(text)) }
+
+// ReadFrom implements io.ReaderFrom.
+func (s *Scratch) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{s}, r)
 }
 
 // SHA256 is the hash of what was written, in hex.

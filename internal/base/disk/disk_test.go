@@ -1,7 +1,10 @@
 package disk
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,5 +143,23 @@ func TestWriteFile(t *testing.T) {
 	want("another")
 	if err := WriteFile(filepath.Join(file, "below"), nil, 0o600); err == nil {
 		t.Error("a file below a file is written")
+	}
+}
+
+// However it is written, a scratch file knows what was.
+func TestScratch(t *testing.T) {
+	t.Parallel()
+	s, err := NewScratch(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	_, err1 := io.Copy(s, strings.NewReader("ab"))
+	_, err2 := io.Copy(s, io.LimitReader(strings.NewReader("c..."), 1))
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("abc"))); s.Size() != 3 || s.SHA256() != want {
+		t.Errorf("%d bytes, hash %s, want 3, %s", s.Size(), s.SHA256(), want)
 	}
 }

@@ -256,7 +256,7 @@ func stampFields(found []upkeep.Inspection) []string {
 		last = max(last, min(found[i].Task.Round, mostRounds-1))
 	}
 	fields := make([]string, 0, 3+(len(roundFields)+len(statemachine.States()))*(last+1))
-	fields = append(fields, "state", "plan", "source")
+	fields = append(fields, "state", "plan", "source", "stdin")
 	for n := range last + 1 {
 		for _, name := range roundFields {
 			fields = append(fields, statemachine.RoundField(n, name))

@@ -30,7 +30,7 @@ func (a *auditor) blobs(ctx context.Context) error {
 		before = found
 	}
 	for _, hash := range slices.Sorted(maps.Keys(a.needed)) {
-		there, err := a.store.HasBlob(ctx, hash)
+		_, there, err := a.store.BlobSize(ctx, hash)
 		if err != nil {
 			return err
 		}
@@ -42,10 +42,13 @@ func (a *auditor) blobs(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// need notes which upload a task needs that has not ended.
+// need notes which uploads a task needs that has not ended.
 func (a *auditor) need(s *snapshot) {
 	if s.Task.State.Terminal() {
 		return
+	}
+	if hash := task.SourceSHA256(s.stamps["stdin"]); hash != "" && a.needed[hash] == 0 {
+		a.needed[hash] = s.Task.ID
 	}
 	src, err := task.ParseSource(s.stamps["source"])
 	upload := src.Kind == task.SourceBlob || src.Kind == task.SourceCommand && src.SHA256 != ""

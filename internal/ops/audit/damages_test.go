@@ -59,6 +59,7 @@ var damages = []damage{
 	{"faults beyond the maximum", "fail", Limits, [][]string{{"HSET", "%k", "fails", "0", "max_faults", "0", "faults", "2", "round", "1"},
 		{"HSET", "%k", "1:open", "1", "1:running", "1", "1:worker", "w", "1:executed", "1", "1:failed", "1"}, {"DEL", "%n:events"}}},
 	{"an upload is missing", "open", Blob, [][]string{{"HSET", "%k", "source", "blob:sha256=" + strings.Repeat("0a", 32)}}},
+	{"a stdin is missing", "open", Blob, [][]string{{"HSET", "%k", "stdin", "blob:sha256=" + strings.Repeat("0a", 32)}}},
 	{"the directory of a command is missing", "open", Blob, [][]string{{"HSET", "%k", "source", "command:./x#sha256=" + strings.Repeat("0a", 32)}}},
 	{"a part of an upload is missing", "", Blob,
 		[][]string{{"ZADD", "%n:blobs", "9000000000", "0a"}, {"HSET", "%n:blob:0a", "size", "3", "complete", "1"}, {"HSET", "%n:meta", "blob_bytes", "3"}}},

@@ -214,11 +214,10 @@ func (c *candidate) adapt(r task.Reason) (int, Remedy) {
 		w.Env = r.Wanted
 		return costLacks, c.onWorker("env", r.Wanted)
 	case task.KindLabel:
-		if r.Wanted == task.CommandsLabel {
-			w.Labels = append(slices.Clone(w.Labels), r.Wanted)
-			return costLacks, c.onWorker(AttrCommands, "on")
-		}
 		w.Labels = append(slices.Clone(w.Labels), r.Wanted)
+		if name, value, is := settingOf(r.Wanted); is {
+			return costLacks, c.onWorker(name, value)
+		}
 		return costLacks, c.onWorker("labels", r.Wanted)
 	default: // a resource, of which the node is to have as much
 		wanted, err := task.ParseResources(r.Wanted)
@@ -231,6 +230,20 @@ func (c *candidate) adapt(r task.Reason) (int, Remedy) {
 		w.Resources = all
 		return costLacks, c.onWorker("resources", r.Wanted)
 	}
+}
+
+// settingOf is the setting of a worker behind a label that it offers by itself, and a value with which it does. Those of limits
+// are so high that they bound nothing: the task has its own.
+func settingOf(label string) (name, value string, is bool) {
+	switch label {
+	case task.CommandsLabel:
+		return AttrCommands, "on", true
+	case task.LimitLabel("memory_max"):
+		return "memory_max", "1024TiB", true
+	case task.LimitLabel("pids_max"):
+		return "pids_max", "4194304", true
+	}
+	return "", "", false
 }
 
 // lackText says what is lacking, and whether anybody has it.
@@ -295,9 +308,16 @@ const anyOffer = "any configuration"
 
 // offerText is an offer as the configuration of a worker has it.
 func offerText(o *task.Offer) string {
-	var parts []string
+	var parts, labels []string
+	for _, label := range o.Labels {
+		if name, value, is := settingOf(label); is {
+			parts = append(parts, name+" = "+value)
+		} else {
+			labels = append(labels, label)
+		}
+	}
 	for _, attribute := range [][2]string{
-		{"node", o.Node}, {"env", o.Env}, {"labels", strings.Join(o.Labels, ",")}, {"resources", o.Resources.Text()},
+		{"node", o.Node}, {"env", o.Env}, {"labels", strings.Join(labels, ",")}, {"resources", o.Resources.Text()},
 		{"classes", strings.Join(o.Classes, ",")},
 	} {
 		if attribute[1] != "" {

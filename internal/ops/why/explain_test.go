@@ -145,6 +145,10 @@ func TestWaiting(t *testing.T) {
 		"no commands": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Labels = task.CommandsLabel }),
 			worker(func(w *task.Worker) { w.Labels = []string{"commands=off"} })), "label! needs label commands=on, the worker offers commands=off (worker w1 on n1) => " +
 			"worker w1 commands=on"},
+		"no limits of its own": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Labels = "memory_max=on" }), worker()),
+			"label! needs label memory_max=on, the worker offers none (worker w1 on n1) => worker w1 memory_max=1024TiB"},
+		"no worker with limits": {openTask(func(s *why.Situation) { s.Task.Bucket.Labels = "commands=on,memory_max=on,pids_max=on,zone=eu" }),
+			"no_worker! no worker is alive; start one with memory_max = 1024TiB; pids_max = 4194304; labels = zone=eu => worker start="},
 		"no worker for a command": {openTask(func(s *why.Situation) { s.Task.Bucket.Labels = task.CommandsLabel }),
 			"no_worker! no worker is alive; start one with any configuration => worker start="},
 		"no worker for a command with a label": {openTask(func(s *why.Situation) { s.Task.Bucket.Labels = task.CommandsLabel + ",zone=eu" }),

@@ -117,6 +117,22 @@ func (l Limits) validate() error {
 	return nil
 }
 
+// Limit gives the group other limits, as far as they are within those of its tree; 0 is that of the tree. It is for a group
+// that is empty.
+func (g *Group) Limit(l Limits) error {
+	most := g.tree.limits
+	lower := Limits{MemoryMax: lowest(l.MemoryMax, most.MemoryMax), PidsMax: lowest(l.PidsMax, most.PidsMax)}
+	return g.apply(lower)
+}
+
+// lowest is the lower one of two limits, but no limit where there can be none.
+func lowest[T int | int64](limit, most T) T {
+	if limit == 0 {
+		return most
+	}
+	return min(limit, most)
+}
+
 // controllers are the ones that the limits need.
 func (l Limits) controllers() []string {
 	var names []string
@@ -140,10 +156,12 @@ func (l Limits) apply(controller, dir string, v1 bool) error {
 		limit, swap = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
 		inSwap = most // it is the sum there
 	}
+	// Without swap accounting there is no such file, or it refuses. Where it has the sum, that may not be below the other one, so that
+	// it is first to be raised, and last to be lowered.
+	_ = put(filepath.Join(dir, swap), inSwap)
 	if err := put(filepath.Join(dir, limit), most); err != nil {
 		return err
 	}
-	// Without swap accounting there is no such file, or it refuses.
 	_ = put(filepath.Join(dir, swap), inSwap)
 	return nil
 }

@@ -144,19 +144,34 @@ func (g *Group) make() error {
 
 // limit sets the limits and opens the counters.
 func (g *Group) limit() error {
+	if err := g.apply(g.tree.limits); err != nil {
+		return err
+	}
 	for _, controller := range g.tree.limits.controllers() {
-		dir, v1 := g.v2, false
-		if tree, ok := g.tree.v1[controller]; ok {
-			dir, v1 = filepath.Join(tree, g.tree.slotName(g.number)), true
-		}
-		if err := g.tree.limits.apply(controller, dir, v1); err != nil {
-			return err
-		}
 		if controller == "memory" {
-			g.counters = openCounters(dir, v1)
+			g.counters = openCounters(g.place(controller))
 		}
 	}
 	return nil
+}
+
+// apply sets limits, one for each limit of the tree.
+func (g *Group) apply(l Limits) error {
+	for _, controller := range l.controllers() {
+		dir, v1 := g.place(controller)
+		if err := l.apply(controller, dir, v1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place is the directory in which a controller has the group, and whether that is of version 1.
+func (g *Group) place(controller string) (dir string, v1 bool) {
+	if tree, ok := g.tree.v1[controller]; ok {
+		return filepath.Join(tree, g.tree.slotName(g.number)), true
+	}
+	return g.v2, false
 }
 
 // Close removes all groups, killing what is in them.

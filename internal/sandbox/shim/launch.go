@@ -26,10 +26,12 @@ type plan struct {
 	Join    []string  `json:"join"`
 	Rlimits []rlimit  `json:"rlimits"`
 	RunAs   *identity `json:"runAs"`
+	// Nice lowers its priority.
+	Nice int `json:"nice"`
 }
 
 // needed reports whether a launcher is needed: for a change of the user alone, fork is enough.
-func (p *plan) needed() bool { return len(p.Join)+len(p.Rlimits) > 0 }
+func (p *plan) needed() bool { return len(p.Join)+len(p.Rlimits)+p.Nice > 0 }
 
 // rlimit is one resource limit, soft and hard.
 type rlimit struct {
@@ -135,6 +137,9 @@ func launch(words []string) (string, error) {
 			return "rlimits:" + limit.Name, err
 		}
 	}
+	if err := lower(p.Nice); err != nil {
+		return "nice:" + strconv.Itoa(p.Nice), err
+	}
 	if err := p.RunAs.become(); err != nil {
 		return "run_as", err
 	}
@@ -157,6 +162,24 @@ func disguised(env []string) []string {
 	}
 	return changed
 }
+
+// lower lowers the priority of this thread, which is the one that executes, and of its session: where the kernel groups processes
+// by sessions, only that counts against others.
+func lower(nice int) error {
+	if nice == 0 {
+		return nil
+	}
+	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return os.NewSyscallError("getpriority", err)
+	}
+	nice = min(lowest, 20-is+nice)                                          // the kernel counts from 40 down
+	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0) // there may be none, and users may change few
+	return os.NewSyscallError("setpriority", unix.Setpriority(unix.PRIO_PROCESS, 0, nice))
+}
+
+// lowest is the lowest priority.
+const lowest = 19
 
 func join(file string) error {
 	fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CLOEXEC, 0)

@@ -144,12 +144,17 @@ func (f *fault) Unwrap() error {
 type order struct {
 	process.Command
 	view View
+	// stdin is a descriptor that comes along, 0 for none. The packet owns it.
+	stdin int
+	nice  int
 }
 
 // encode joins words by NUL, which none of them holds: arguments are bytes and need not be
 // text, so JSON would spoil them.
 func (o *order) encode() []byte {
-	words := slices.Concat([]string{o.Dir, o.File, o.Path, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(len(o.Args))}, o.Args, o.Env)
+	words := slices.Concat([]string{
+		o.Dir, o.File, o.Path, o.view.Lower, o.view.Work, o.view.Store, strconv.Itoa(o.stdin), strconv.Itoa(o.nice), strconv.Itoa(len(o.Args)),
+	}, o.Args, o.Env)
 	return []byte(strings.Join(words, "\x00"))
 }
 
@@ -157,7 +162,7 @@ var errGarbled = errors.New("a message is garbled")
 
 func decodeOrder(data []byte) (o order, err error) {
 	words := strings.Split(string(data), "\x00")
-	const head = 7
+	const head = 9
 	if len(words) < head {
 		return o, errGarbled
 	}
@@ -167,7 +172,10 @@ func decodeOrder(data []byte) (o order, err error) {
 	}
 	o.Dir, o.File, o.Path, o.Args, o.Env = words[0], words[1], words[2], words[head:head+n], words[head+n:]
 	o.view = View{Lower: words[3], Work: words[4], Store: words[5]}
-	return o, nil
+	stdin, err1 := strconv.Atoi(words[6])
+	nice, err2 := strconv.Atoi(words[7])
+	o.stdin, o.nice = stdin, nice
+	return o, errors.Join(err1, err2)
 }
 
 func encodeTime[T ~int64](k kind, at T) []byte {

@@ -140,7 +140,11 @@ func (w way) attributes() *syscall.SysProcAttr {
 
 // request checks a program and makes it ready to send.
 func (s *Slot) request(p *Program) (*order, error) {
-	command := &order{process.Command{Dir: p.Dir, File: p.File, Args: p.Args, Env: s.container.who.environment(p.Env)}, p.View}
+	command := &order{view: p.View, nice: p.Nice}
+	command.Command = process.Command{Dir: p.Dir, File: p.File, Args: p.Args, Env: s.container.who.environment(p.Env)}
+	if p.Stdin != nil {
+		command.stdin = int(p.Stdin.Fd())
+	}
 	if len(p.Variables) > 0 {
 		command.Path = process.SearchPath(command.Env)
 		command.Env = process.Environment([]string{"*"}, command.Env, p.Variables)

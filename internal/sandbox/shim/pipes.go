@@ -23,21 +23,26 @@ const (
 // pipes are what the program of a round writes into. They are read here, or passed on
 // to the worker. The zero value has none.
 type pipes struct {
-	// all are the descriptors of a round: stdin of the program, which is empty, and
+	// all are the descriptors of a round: stdin of the program, and
 	// for stdout and for stderr the end that is read and that of the program. The
 	// program's are closed with the others: one call is enough for all.
 	all []int
 	due time.Time // when they are passed on
 }
 
-// open makes the pipes, and opens the null device anew: what a program does to its
+// open makes the pipes, and takes stdin or, where that is 0, opens the null device anew: what a program does to its
 // descriptors is not to show in the next round.
-func (p *pipes) open(headStart time.Duration) error {
-	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func (p *pipes) open(headStart time.Duration, stdin int) (err error) {
+	var in int
+	if stdin == 0 {
+		in, err = unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	} else {
+		in, err = unix.FcntlInt(uintptr(stdin), unix.F_DUPFD_CLOEXEC, 0)
+	}
 	if err != nil {
 		return os.NewSyscallError("open", err)
 	}
-	p.all = append(make([]int, 0, 5), null)
+	p.all = append(make([]int, 0, 5), in)
 	for range 2 {
 		var ends [2]int
 		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {

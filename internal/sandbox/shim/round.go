@@ -35,11 +35,11 @@ func (s *shim) start(p *packet) error {
 		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
 	}
 	r := &round{pidfd: -1}
-	if err := r.pipes.open(s.setup.HeadStart); err != nil {
+	if err := r.pipes.open(s.setup.HeadStart, ask.stdin); err != nil {
 		return s.refuse(&process.StartError{Reason: process.ReasonResources, Err: err})
 	}
 	r.pid, err = command.Start(func(file string, argv []string) (int, error) {
-		return s.execute(command, file, argv, r.pipes.program(), &r.pidfd)
+		return s.execute(&ask, file, argv, r.pipes.program(), &r.pidfd)
 	})
 	if err != nil {
 		r.pipes.close()
@@ -65,10 +65,11 @@ func (s *shim) end(e *ending, output []byte) error {
 
 // execute forks and executes a file with argv, by way of the launcher if there are limits
 // that only it can set.
-func (s *shim) execute(c *process.Command, file string, argv []string, files []uintptr, pidfd *int) (int, error) {
-	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files, Sys: s.attributes(pidfd)}
-	if s.setup.Plan.needed() {
-		return s.setup.Plan.execute(file, argv, attr)
+func (s *shim) execute(o *order, file string, argv []string, files []uintptr, pidfd *int) (int, error) {
+	attr := &syscall.ProcAttr{Dir: o.Dir, Env: o.Env, Files: files, Sys: s.attributes(pidfd)}
+	plan := s.setup.Plan
+	if plan.Nice = o.nice; plan.needed() {
+		return plan.execute(file, argv, attr)
 	}
 	attr.Sys.Credential = s.setup.Plan.RunAs.credential()
 	return syscall.ForkExec(file, argv, attr) //nolint:wrapcheck // the errno is what is diagnosed

@@ -64,6 +64,12 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 	if err != nil {
 		return Result{ExitCode: -1}, err
 	}
+	if p.limited() {
+		if err := s.limit(&p); err != nil {
+			return Result{ExitCode: -1}, err
+		}
+		defer s.unlimit()
+	}
 	before := s.memoryBefore()
 	round, err := s.begin(ask)
 	if err != nil {
@@ -167,8 +173,13 @@ type Program struct {
 	Env []string
 	// Variables are set in that environment too, and win. A File is looked up without them.
 	Variables map[string]string
-	// Output takes what it writes to stdout and stderr; nil throws it away. Its stdin
-	// is empty.
+	// Stdin is what it reads from stdin, from where the file stands on; nil for nothing. The caller closes it, after Run.
+	Stdin *os.File
+	// MemoryMax and PidsMax bound the round, within those of Options, each of which must be set where one of these is; 0 leaves it at
+	// that. Nice is how much lower than that of the shim the priority of the program is, up to 19.
+	MemoryMax     int64
+	PidsMax, Nice int
+	// Output takes what it writes to stdout and stderr; nil throws it away.
 	Output [2]Taker
 	// Grace is the time between TERM and KILL once ctx is done; 0 kills at once.
 	Grace time.Duration
@@ -345,6 +356,32 @@ func (s *Slot) lose(why error) error {
 
 func (f *fault) startError(p *Program) error {
 	return process.NewStartError(p.Dir, p.File, f.Reason, f)
+}
+
+// limited says that the round has limits of its own.
+func (p *Program) limited() bool { return p.MemoryMax > 0 || p.PidsMax > 0 }
+
+// limit gives the slot the limits of a round.
+func (s *Slot) limit(p *Program) error {
+	o := &s.container.options
+	err := errNoLimits
+	if s.group != nil && (p.MemoryMax == 0 || o.MemoryMax > 0) && (p.PidsMax == 0 || o.PidsMax > 0) {
+		err = s.group.Limit(cgroup.Limits{MemoryMax: p.MemoryMax, PidsMax: p.PidsMax})
+	}
+	if err != nil {
+		return process.NewStartError(p.Dir, p.File, process.ReasonLimits, err)
+	}
+	return nil
+}
+
+var errNoLimits = errors.New("memory_max and pids_max of a task can be kept only where the worker has such limits")
+
+// unlimit gives it those of the container again. A slot that keeps a round's would be too narrow for the next one, which a slot
+// that is lost does not have.
+func (s *Slot) unlimit() {
+	if err := s.group.Limit(cgroup.Limits{}); err != nil {
+		_ = s.lose(fmt.Errorf("%w: its limits cannot be set: %w", ErrShimLost, err))
+	}
 }
 
 // memory is what the counters of the slot's cgroup said before a round.

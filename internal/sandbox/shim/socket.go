@@ -7,9 +7,12 @@ import (
 	"math"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // link is the worker's end of the socket.
@@ -74,18 +77,22 @@ func (l *link) await(patience time.Duration) {
 
 func (l *link) close() { _ = l.conn.Close() }
 
-// sendRun sends a program. A request too large for a packet is a file.
+// sendRun sends a program. A request too large for a packet is a file, before the stdin if there is one.
 func (l *link) sendRun(o *order) error {
 	body := o.encode()
-	if len(body) <= inline {
-		return l.send(append([]byte{byte(kindRun)}, body...))
+	var files []int
+	if len(body) > inline {
+		file, err := inMemory(body)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		body, files = nil, append(files, int(file.Fd()))
 	}
-	file, err := inMemory(body)
-	if err != nil {
-		return err
+	if o.stdin != 0 {
+		files = append(files, o.stdin)
 	}
-	defer func() { _ = file.Close() }()
-	return l.send([]byte{byte(kindRun)}, int(file.Fd()))
+	return l.send(append([]byte{byte(kindRun)}, body...), files...)
 }
 
 func inMemory(data []byte) (*os.File, error) {
@@ -213,13 +220,20 @@ func descriptors(oob []byte) ([]int, error) {
 // order takes a run message apart.
 func (p *packet) order() (o order, err error) {
 	body := p.data
-	if len(p.files) == 1 {
+	if len(body) == 0 && len(p.files) > 0 {
 		file := os.NewFile(uintptr(p.files[0]), "request")
-		p.files = nil
+		p.files = p.files[1:]
 		defer func() { _ = file.Close() }() // nothing is written through it
 		if body, err = io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64)); err != nil {
 			return o, fmt.Errorf("read the request: %w", err)
 		}
 	}
-	return decodeOrder(body)
+	if o, err = decodeOrder(body); err != nil || o.stdin == 0 {
+		return o, err
+	}
+	if len(p.files) != 1 { // this process, or all of its user, has no room for more
+		return o, &process.StartError{Reason: process.ReasonResources, Err: fmt.Errorf("take over stdin: %w", syscall.EMFILE)}
+	}
+	o.stdin = p.files[0]
+	return o, nil
 }

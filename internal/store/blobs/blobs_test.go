@@ -254,6 +254,11 @@ func TestSweep(t *testing.T) {
 		"a task":           func(t *testing.T, sp *storetest.Space) { withSource(t, sp, task.BlobSource(hash(1))) },
 		"a command":        func(t *testing.T, sp *storetest.Space) { withSource(t, sp, "command:./x"+task.Pin(hash(1))) },
 		"a pinned address": func(t *testing.T, sp *storetest.Space) { withSource(t, sp, "http://h/x.zip"+task.Pin(hash(1))) },
+		"a stdin": func(t *testing.T, sp *storetest.Space) {
+			sp.Open(t, storetest.Spec(func(d *task.Definition) {
+				storetest.Set(d, "stdin", task.BlobSource(hash(1)), "source", "command:./x"+task.Pin(hash(3)))
+			}))
+		},
 		"a step": func(t *testing.T, sp *storetest.Space) {
 			plan, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: "plan"})
 			if err == nil {

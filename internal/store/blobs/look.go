@@ -87,13 +87,14 @@ func (s *Blobs) missing(ctx context.Context, b blob, size int64) (int64, error) 
 	return -1, err
 }
 
-// HasBlob reports whether an upload is there.
-func (s *Blobs) HasBlob(ctx context.Context, hash string) (bool, error) {
-	_, err := s.Redis.HGet(ctx, s.Keys.Blob(conn.Uploads, hash), "complete").Result()
+// BlobSize is how many bytes an upload has, and whether it is there.
+func (s *Blobs) BlobSize(ctx context.Context, hash string) (size int64, there bool, err error) {
+	record, err := s.Redis.HMGet(ctx, s.Keys.Blob(conn.Uploads, hash), "size", "complete").Result()
 	if err != nil && !conn.AboutData(err) {
-		return false, s.Failed("blob", err)
+		return 0, false, s.Failed("blob", err)
 	}
-	return err == nil, nil
+	r := conn.Reply(record)
+	return r.Number(0), r.Text(1) != "", nil
 }
 
 // FilesUntil is until when what a round returned is kept; the zero time if it is gone.

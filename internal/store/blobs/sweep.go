@@ -49,7 +49,7 @@ func (s *Blobs) Sweep(ctx context.Context) (uploads, returned int, err error) {
 	return uploads, returned, err
 }
 
-// sweepUploads removes the blobs whose [Lease] is over and that nothing refers to: no source of a task that is in Redis, nor of
+// sweepUploads removes the blobs whose [Lease] is over and that nothing refers to: no task that is in Redis, by its source or stdin, nor
 // a step that is yet to be opened. Of each blob one task is known that refers to it, the newest when somebody looked: only when
 // that is gone, records are searched for another.
 func (s *Blobs) sweepUploads(ctx context.Context) (removed int, err error) {
@@ -131,9 +131,9 @@ func (s *Blobs) witnesses(ctx context.Context, due []*dueBlob) (map[*dueBlob]int
 		ids[i] = b.witness
 	}
 	found := map[*dueBlob]int64{}
-	sources, err := s.sources(ctx, ids)
+	wanted, err := s.wanted(ctx, ids)
 	for i, b := range known {
-		if err == nil && task.SourceSHA256(sources[i]) == b.hash {
+		if err == nil && slices.Contains(wanted[i], b.hash) {
 			found[b] = b.witness
 		}
 	}
@@ -170,24 +170,26 @@ func (s *Blobs) search(ctx context.Context, from, to int64, missing map[string]*
 	for id := to; id >= from; id-- {
 		ids = append(ids, id)
 	}
-	sources, err := s.sources(ctx, ids)
-	for i, source := range sources {
-		if b := missing[task.SourceSHA256(source)]; b != nil {
-			found[b] = ids[i]
-			delete(missing, b.hash)
+	wanted, err := s.wanted(ctx, ids)
+	for i, hashes := range wanted {
+		for _, hash := range hashes {
+			if b := missing[hash]; b != nil {
+				found[b] = ids[i]
+				delete(missing, hash)
+			}
 		}
 	}
 	return err
 }
 
-// sources are the sources of tasks, empty for one that is not there.
-func (s *Blobs) sources(ctx context.Context, ids []int64) ([]string, error) {
-	records, err := s.tasks.Fields(ctx, ids, "source")
-	sources := make([]string, len(records))
+// wanted are the hashes that tasks refer to, by source and stdin; none for one that is not there.
+func (s *Blobs) wanted(ctx context.Context, ids []int64) ([][]string, error) {
+	records, err := s.tasks.Fields(ctx, ids, "source", "stdin")
+	hashes := make([][]string, len(records))
 	for i, r := range records {
-		sources[i] = r["source"]
+		hashes[i] = []string{task.SourceSHA256(r["source"]), task.SourceSHA256(r["stdin"])}
 	}
-	return sources, err
+	return hashes, err
 }
 
 // steps finds the blobs that a step refers to that a plan has yet to open.

@@ -64,8 +64,8 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, Variables, FailOn, OnCut, Return, ReturnOn, Workdir, Queue, Class, Needs,
-	// Args and Meta.
+	// Spec is what there is to run: Program, Source, Input, Argv, Variables, Stdin, FailOn, OnCut, Return, ReturnOn, Workdir, MemoryMax,
+	// PidsMax, Nice, Queue, Class, Needs, Args and Meta.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
 	Bucket task.Bucket
@@ -235,7 +235,7 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 		Spec: task.Spec{
 			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
 			Queue: bucket.QueueName(), Class: bucket.Class, Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
-			Workdir: f.Get("workdir"), OnCut: f.Get("on_cut"), ReturnOn: f.Get("return_on"),
+			Workdir: f.Get("workdir"), Stdin: f.Get("stdin"), OnCut: f.Get("on_cut"), ReturnOn: f.Get("return_on"),
 		},
 	}
 	if text := f.Get("meta"); text != "" {
@@ -244,6 +244,8 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 	if text := f.Get("variables"); text != "" {
 		c.Spec.Variables = decodeTexts(text)
 	}
+	c.Spec.MemoryMax = limitOf(f.Get("memory_max"))
+	c.Spec.PidsMax, c.Spec.Nice = int(limitOf(f.Get("pids_max"))), int(limitOf(f.Get("nice")))
 	if text := f.Get("return"); text != "" {
 		c.Spec.Return = decodeArgv(text)
 	}
@@ -257,6 +259,15 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 func decodeTexts(text string) (texts map[string]string) {
 	_ = json.Unmarshal([]byte(text), &texts)
 	return texts
+}
+
+// limitOf reads a limit; -1 for what is no number, so that nobody takes it for no limit.
+func limitOf(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && text != "" {
+		return -1
+	}
+	return n
 }
 
 // decodeArgv reads the JSON array of the field argv; any other text becomes the
@@ -278,7 +289,7 @@ var (
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
 		"argv", "args", "meta", PlanField, AvoidField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
-		"variables", "return", "return_on",
+		"variables", "return", "return_on", "stdin", "memory_max", "pids_max", "nice",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 
