@@ -26,7 +26,7 @@ func needRsync(t *testing.T) {
 	}
 }
 
-// startDaemon runs rsync --daemon on loopback with a module "m" at dir and one
+// startDaemon runs rsync --daemon on loopback with a module "m" at dir, "w" that may be written, and one
 // that wants a password, and gives its address.
 func startDaemon(t *testing.T, dir string) string {
 	t.Helper()
@@ -37,7 +37,7 @@ func startDaemon(t *testing.T, dir string) string {
 	// As nobody, what root's daemon becomes, it may not pass the directory that holds dir.
 	module := fmt.Sprintf("path = %s\nuid = %d\nuse chroot = no\nread only = yes\n", dir, os.Getuid())
 	file := write(t, filepath.Join(conf, "rsyncd.conf"), []byte("pid file = "+filepath.Join(conf, "pid")+
-		"\n[m]\n"+module+"[locked]\n"+module+"auth users = me\nsecrets file = "+secrets+"\nstrict modes = no\n"), 0o644)
+		"\n[m]\n"+module+"[w]\n"+module+"read only = no\n[locked]\n"+module+"auth users = me\nsecrets file = "+secrets+"\nstrict modes = no\n"), 0o644)
 	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+file, "--address=127.0.0.1",
 		"--port="+addr[strings.LastIndexByte(addr, ':')+1:])
 	noErr(t, cmd.Start())

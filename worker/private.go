@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 )
@@ -30,6 +31,11 @@ func (w *Worker) sweepPrivate() {
 	}
 	for _, e := range entries {
 		dir := filepath.Join(w.privateDir(), e.Name())
+		if f, ok := w.opts.Programs.(*fetch.Fetcher); ok && strings.HasPrefix(e.Name(), fetch.StagePrefix) {
+			if err := f.Abandon(dir, w.opts.container.AsOwner); err != nil {
+				w.log.Warn("could not remove returned files that were on their way; leaving them", "error", err)
+			}
+		}
 		// What is mounted there now was not mounted by a round of this incarnation.
 		err := w.mounts.Free(dir, w.mounts.Now())
 		if err == nil {
