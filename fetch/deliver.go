@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,10 +159,12 @@ func (p *Parcel) collect(ctx context.Context) error {
 		defer done()
 	}
 	err := p.of.As(func() error {
-		c, err := newChooser(p.of.Dir, p.of.Base, p.of.Patterns)
+		root, err := os.OpenRoot(p.of.Dir)
 		if err != nil {
 			return err
 		}
+		defer func() { _ = root.Close() }() // nothing is written through it
+		c := newChooser(root, p.of.Base, p.of.Patterns)
 		err = c.each(ctx, put)
 		p.Count, p.Missing = c.count, c.missing()
 		return err
@@ -264,7 +267,9 @@ func (p *Parcel) send(ctx context.Context) error {
 func (p *Parcel) there() string { return p.to.Path + "/" + p.name }
 
 // look is an error unless something is there.
-func (p *Parcel) look(ctx context.Context) error { return p.rsync(ctx, []string{p.there()}, "--list-only") }
+func (p *Parcel) look(ctx context.Context) error {
+	return p.rsync(ctx, []string{p.there()}, "--list-only")
+}
 
 // rsync runs it in the stage.
 func (p *Parcel) rsync(ctx context.Context, paths []string, flags ...string) error {
@@ -337,6 +342,34 @@ func (f *Fetcher) Abandon(stage string, as func(func() error) error) error {
 		err = nil
 	}
 	return p.failed(errors.Join(err, p.Close()))
+}
+
+// PackDelivered packs what a round has returned to a directory, task.Files.To, as [PackFiles] does, and returns how many files that are.
+// Others may write there: it follows no link.
+func PackDelivered(ctx context.Context, w io.Writer, to string) (count int, err error) {
+	src, err := task.ParseDestination(to)
+	if err == nil && src.Kind != task.SourceLocal {
+		err = errors.New("they can be read by rsync only")
+	}
+	if err != nil {
+		return 0, err
+	}
+	at, err := os.OpenRoot(filepath.Dir(src.Path))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = at.Close() }() // nothing is written through it
+	name := filepath.Base(src.Path)
+	if info, err := at.Lstat(name); err != nil || !info.IsDir() {
+		return 0, cmp.Or(err, fs.ErrNotExist)
+	}
+	root, err := at.OpenRoot(name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = root.Close() }() // nor through it
+	count, _, err = packFiles(ctx, w, newChooser(root, "", []string{"."}))
+	return count, err
 }
 
 // undelivered says what it is that has failed.

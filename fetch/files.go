@@ -26,10 +26,15 @@ import (
 // how many it packed, and which patterns matched none. It leaves out links, TDF's own files, and files that base, unless it is
 // empty, holds unchanged under the same name. Like [Pack] it refuses what is too much before it reads it.
 func PackFiles(ctx context.Context, w io.Writer, dir, base string, patterns []string) (count int, missing []string, err error) {
-	c, err := newChooser(dir, base, patterns)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, fmt.Errorf("pack files: %w", err)
 	}
+	defer func() { _ = root.Close() }() // nothing is written through it
+	return packFiles(ctx, w, newChooser(root, base, patterns))
+}
+
+func packFiles(ctx context.Context, w io.Writer, c *chooser) (count int, missing []string, err error) {
 	err = pack(ctx, w, func(p *packer) error { return c.each(ctx, p.file) })
 	if limit, ok := errors.AsType[*limitError](err); ok {
 		err = fmt.Errorf("%w: %s; return less", ErrLimit, limit.what())
@@ -89,22 +94,16 @@ type chooser struct {
 	count    int
 }
 
-// newChooser opens the directory; each closes it.
-func newChooser(dir, base string, patterns []string) (*chooser, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("pack files: %w", err)
-	}
+func newChooser(root *os.Root, base string, patterns []string) *chooser {
 	c := &chooser{root: root, base: base}
 	for _, p := range patterns {
 		c.patterns = append(c.patterns, &wanted{name: p, parts: parts(p)})
 	}
-	return c, nil
+	return c
 }
 
 // each gives put each file that a pattern names.
 func (c *chooser) each(ctx context.Context, put putFile) error {
-	defer func() { _ = c.root.Close() }() // nothing is written through it
 	return fs.WalkDir(c.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case name != "." && errors.Is(err, fs.ErrNotExist): // it has gone meanwhile

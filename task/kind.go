@@ -65,7 +65,8 @@ func destination(field func(*Spec) *string) kind {
 		}
 		to, err := ParseDestination(s)
 		if err != nil {
-			return "", bad("", redact(s), "a destination: "+strings.TrimPrefix(err.Error(), ErrInvalidSource.Error()+": "))
+			_, why, _ := strings.Cut(err.Error(), "': ")
+			return "", bad("", redact(s), "a destination: "+why)
 		}
 		return to.Location, nil
 	}}, field, itself, itself)

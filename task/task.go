@@ -153,7 +153,7 @@ func Decode(id int64, fields map[string]string) *Task {
 	t.decode(fields)
 	for i := range t.Rounds {
 		if r := &t.Rounds[i]; r.Files.Count > 0 && r.Files.SHA256 == "" {
-			r.Files.To = ReturnedTo(t.ReturnTo, id, r.Number)
+			r.Files.To = clean.Source(ReturnedTo(t.ReturnTo, id, r.Number))
 		}
 	}
 	return t
