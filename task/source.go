@@ -173,7 +173,7 @@ func ReturnedTo(destination string, id int64, round int) string {
 }
 
 const wantCommand = "command:NAME, of a command that is in the PATH of the workers, or command:/PATH; " +
-	"a relative path would mean another file at each of them"
+	"a relative path would mean another file at each of them, unless upload takes it along"
 
 // parseCommand takes what means the same wherever the worker was started.
 func parseCommand(source, name string) (Source, error) {

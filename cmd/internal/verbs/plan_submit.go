@@ -130,7 +130,7 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 			return cli.WithCode(cli.ExitUsage, p.At(&specs[i], err))
 		}
 	}
-	return nil
+	return sub.source.takeAlong(ctx, s, now)
 }
 
 func usedFor(key string, plan task.PlanID) error {
