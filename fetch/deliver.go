@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// ErrUndelivered: what a round returns cannot be put where it is to go.
+// ErrUndelivered says that what a round returns cannot be put where it is to go.
 var ErrUndelivered = errors.New("not delivered")
 
 // Return says what a round returns, and where to.
@@ -43,11 +42,11 @@ type Return struct {
 
 // Parcel is what a round returns, before it has its name at the destination. Close it.
 type Parcel struct {
-	// Count is how many files there are, of Bytes bytes. Missing are the patterns that matched none.
+	// Count is how many files there are. Missing are the patterns that matched none.
 	Count   int
-	Bytes   int64
 	Missing []string
 
+	bytes   int64
 	fetcher *Fetcher
 	of      Return
 	to      task.Source
@@ -73,18 +72,18 @@ func (f *Fetcher) Collect(ctx context.Context, r Return) (*Parcel, error) {
 		return nil, undelivered("destination "+redact(r.To), err)
 	}
 	p := &Parcel{fetcher: f, of: r, to: to, name: path.Base(task.ReturnedTo(r.To, r.Task, r.Round))}
-	p.stage = filepath.Join(r.Scratch, StagePrefix+p.name)
+	p.stage = filepath.Join(r.Scratch, stagePrefix+p.name)
 	if err = p.begin(); err == nil {
 		err = p.collect(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errors.Join(err, p.Close(ctx))
 	}
 	return p, nil
 }
 
-// StagePrefix begins the names of the directories in Return.Scratch.
-const StagePrefix = "return."
+// stagePrefix begins the names of the directories in Return.Scratch.
+const stagePrefix = "return."
 
 // begin makes an empty directory for the files, and a note of it for [Fetcher.Abandon].
 func (p *Parcel) begin() error {
@@ -169,7 +168,7 @@ func (p *Parcel) collect(ctx context.Context) error {
 		p.Count, p.Missing = c.count, c.missing()
 		return err
 	})
-	p.Bytes = t.budget.bytes
+	p.bytes = t.budget.bytes
 	if limit, ok := errors.AsType[*limitError](err); ok {
 		remedy := "return less"
 		if limit.of.option != "" {
@@ -234,7 +233,7 @@ func (p *Parcel) Deliver(ctx context.Context) (task.Files, error) {
 		return task.Files{}, p.failed(withCause(ctx, err))
 	}
 	p.sent = false
-	return task.Files{Bytes: p.Bytes, Count: p.Count}, nil
+	return task.Files{Bytes: p.bytes, Count: p.Count}, nil
 }
 
 // rename does not replace a directory that holds something, and follows no link.
@@ -285,8 +284,8 @@ func (p *Parcel) rsync(ctx context.Context, paths []string, flags ...string) err
 // tidyTime bounds the removal of what a transfer has left that broke off.
 const tidyTime = 10 * time.Second
 
-// Close removes what was not delivered.
-func (p *Parcel) Close() error {
+// Close removes what was not delivered, also once ctx is done.
+func (p *Parcel) Close(ctx context.Context) error {
 	var errs []error
 	if p.at != nil {
 		errs = append(errs, p.of.As(func() error { return removeDraft(p.at, p.name) }), p.at.Close())
@@ -295,7 +294,7 @@ func (p *Parcel) Close() error {
 		errs = append(errs, p.files.Close())
 	}
 	if p.sent {
-		errs = append(errs, p.unsend())
+		errs = append(errs, p.unsend(ctx))
 	}
 	return errors.Join(append(errs, remove.Tree(p.stage))...)
 }
@@ -310,11 +309,11 @@ func removeDraft(at *os.Root, name string) error {
 }
 
 // unsend removes the directory of the round at the destination, if it is there, and nothing else.
-func (p *Parcel) unsend() error {
-	ctx, cancel := context.WithTimeout(context.Background(), tidyTime)
+func (p *Parcel) unsend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
-	if err := p.look(ctx); err != nil {
-		return nil //nolint:nilerr // it is not there, or cannot be reached, which who sent it was told
+	if p.look(ctx) != nil { // it is not there, or cannot be reached, which who sent it was told
+		return nil
 	}
 	if err := os.Mkdir(filepath.Join(p.stage, stagedNone), 0o700); err != nil {
 		return err
@@ -323,25 +322,31 @@ func (p *Parcel) unsend() error {
 		"--recursive", "--delete", "--include=/"+p.name, "--include=/"+p.name+"/**", "--exclude=*")
 }
 
-// Abandon removes what was on its way in a directory below Return.Scratch when its caller was killed, and that directory.
-func (f *Fetcher) Abandon(stage string, as func(func() error) error) error {
-	text, err := os.ReadFile(filepath.Join(stage, stagedTo))
-	to, failed := task.ParseDestination(string(text))
-	name := strings.TrimPrefix(filepath.Base(stage), StagePrefix)
-	if err != nil || failed != nil {
-		return remove.Tree(stage) // it was killed before anything was on its way
+// Abandon removes what was on its way when a process was killed, whose Return.Scratch that directory was. as is like Return.As.
+func (f *Fetcher) Abandon(ctx context.Context, scratch string, as func(func() error) error) error {
+	stages, err := filepath.Glob(filepath.Join(scratch, stagePrefix+"*"))
+	errs := []error{err}
+	for _, stage := range stages {
+		text, _ := os.ReadFile(filepath.Join(stage, stagedTo))
+		to, err := task.ParseDestination(string(text))
+		if err != nil { // it was killed before anything was on its way
+			errs = append(errs, remove.Tree(stage))
+			continue
+		}
+		name := strings.TrimPrefix(filepath.Base(stage), stagePrefix)
+		p := &Parcel{fetcher: f, of: Return{As: as}, to: to, name: name, stage: stage}
+		if p.sent = to.Kind != task.SourceLocal; !p.sent {
+			err = as(func() (err error) {
+				p.at, err = os.OpenRoot(to.Path)
+				return err
+			})
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		errs = append(errs, p.failed(errors.Join(err, p.Close(ctx))))
 	}
-	p := &Parcel{fetcher: f, of: Return{To: to.Location, As: as}, to: to, name: name, stage: stage, sent: to.Kind != task.SourceLocal}
-	if !p.sent {
-		err = as(func() error {
-			p.at, err = os.OpenRoot(to.Path)
-			return err
-		})
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return p.failed(errors.Join(err, p.Close()))
+	return errors.Join(errs...)
 }
 
 // PackDelivered packs what a round has returned to a directory, task.Files.To, as [PackFiles] does, and returns how many files that are.
@@ -360,8 +365,12 @@ func PackDelivered(ctx context.Context, w io.Writer, to string) (count int, err 
 	}
 	defer func() { _ = at.Close() }() // nothing is written through it
 	name := filepath.Base(src.Path)
-	if info, err := at.Lstat(name); err != nil || !info.IsDir() {
-		return 0, cmp.Or(err, fs.ErrNotExist)
+	info, err := at.Lstat(name)
+	if err == nil && !info.IsDir() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return 0, err
 	}
 	root, err := at.OpenRoot(name)
 	if err != nil {

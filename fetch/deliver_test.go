@@ -70,7 +70,7 @@ func deliver(t *testing.T, f *Fetcher, r Return, between ...func()) (task.Files,
 		b()
 	}
 	files, err := p.Deliver(t.Context())
-	noErr(t, p.Close())
+	noErr(t, p.Close(t.Context()))
 	wantBelow(t, r.Scratch, map[string]int64{}) // nothing stays on the way
 	return files, err
 }
@@ -216,7 +216,7 @@ func TestDeliverBreaksOff(t *testing.T) {
 		cancel()
 		_, err = p.Deliver(ctx)
 		wantErr(t, err, context.Canceled)
-		noErr(t, p.Close())
+		noErr(t, p.Close(t.Context()))
 		_, err = f.Collect(ctx, returning(t, to, sizes))
 		wantErr(t, err, context.Canceled)
 		wantBelow(t, dir, map[string]int64{})
@@ -238,16 +238,16 @@ func TestAbandon(t *testing.T) {
 		if len(below(t, dir)) != 1 || len(below(t, r.Scratch)) == 0 {
 			t.Errorf("%s: %v and %v", to, below(t, dir), below(t, r.Scratch))
 		}
-		noErr(t, f.Abandon(filepath.Join(r.Scratch, StagePrefix+"7.1"), r.As))
+		noErr(t, f.Abandon(t.Context(), r.Scratch, r.As))
 		wantBelow(t, dir, map[string]int64{})
 		wantBelow(t, r.Scratch, map[string]int64{})
-		noErr(t, p.Close())
+		noErr(t, p.Close(t.Context()))
 	}
 	scratch := t.TempDir()
 	for name, text := range map[string]string{"1.0": "", "1.1": "file:/none/of/these", "1.2": "nonsense"} {
-		write(t, filepath.Join(scratch, StagePrefix+name, stagedTo), []byte(text), 0o600)
-		noErr(t, f.Abandon(filepath.Join(scratch, StagePrefix+name), func(f func() error) error { return f() }))
+		write(t, filepath.Join(scratch, stagePrefix+name, stagedTo), []byte(text), 0o600)
 	}
+	noErr(t, f.Abandon(t.Context(), scratch, func(f func() error) error { return f() }))
 	wantBelow(t, scratch, map[string]int64{})
 }
 

@@ -24,6 +24,11 @@ func (w *Worker) sweepPrivate() {
 		w.log.Warn("cannot make private directories; programs cannot be run", "error", err)
 		return
 	}
+	if f, ok := w.opts.Programs.(*fetch.Fetcher); ok {
+		if err := f.Abandon(w.life, w.privateDir(), w.opts.container.AsOwner); err != nil {
+			w.log.Warn("could not remove all returned files that were on their way; leaving them", "error", err)
+		}
+	}
 	entries, err := os.ReadDir(w.privateDir())
 	if err != nil {
 		w.log.Warn("could not look for left-over private directories", "error", err)
@@ -31,11 +36,6 @@ func (w *Worker) sweepPrivate() {
 	}
 	for _, e := range entries {
 		dir := filepath.Join(w.privateDir(), e.Name())
-		if f, ok := w.opts.Programs.(*fetch.Fetcher); ok && strings.HasPrefix(e.Name(), fetch.StagePrefix) {
-			if err := f.Abandon(dir, w.opts.container.AsOwner); err != nil {
-				w.log.Warn("could not remove returned files that were on their way; leaving them", "error", err)
-			}
-		}
 		// What is mounted there now was not mounted by a round of this incarnation.
 		err := w.mounts.Free(dir, w.mounts.Now())
 		if err == nil {

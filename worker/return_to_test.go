@@ -56,7 +56,7 @@ func (r *running) privates(t *testing.T) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), fetch.StagePrefix) {
+		if strings.HasPrefix(e.Name(), "return.") {
 			names = append(names, e.Name())
 		}
 	}

@@ -58,7 +58,7 @@ func (r *round) keepFiles(ctx context.Context, base string, res *result, success
 	case err != nil:
 		return fmt.Errorf("could not return files: %w", err)
 	}
-	defer p.close()
+	defer p.close(ctx)
 	if success && len(p.missing) > 0 {
 		err = fmt.Errorf("return: no file of the round matches %s; let the program write one, or leave the name out",
 			strings.Join(p.missing, ", "))
@@ -80,7 +80,7 @@ type parcel struct {
 	count   int
 	missing []string // the names for which there was no file
 	send    func(context.Context) (task.Files, error)
-	close   func() // nothing of it stays
+	close   func(context.Context) // nothing of it stays
 }
 
 // packFiles packs the files for the site as the user who has written them.
@@ -89,13 +89,13 @@ func (r *round) packFiles(ctx context.Context, base string) (*parcel, error) {
 	if err != nil {
 		return nil, notReturned(err)
 	}
-	p := &parcel{close: func() { _ = s.Close() }}
+	p := &parcel{close: func(context.Context) { _ = s.Close() }}
 	err = r.worker.opts.container.AsOwner(func() error {
 		p.count, p.missing, err = fetch.PackFiles(ctx, s, r.dir, base, r.Spec.Return)
 		return err
 	})
 	if err != nil {
-		p.close()
+		p.close(ctx)
 		return nil, err
 	}
 	p.send = func(ctx context.Context) (task.Files, error) { return r.putFiles(ctx, s, p.count, true) }
@@ -119,8 +119,8 @@ func (r *round) collectFiles(ctx context.Context, base string) (*parcel, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &parcel{count: p.Count, missing: p.Missing, send: p.Deliver, close: func() {
-		if err := p.Close(); err != nil {
+	return &parcel{count: p.Count, missing: p.Missing, send: p.Deliver, close: func(ctx context.Context) {
+		if err := p.Close(ctx); err != nil {
 			r.journal.add("could not remove what was on its way: " + err.Error())
 		}
 	}}, nil

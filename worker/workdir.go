@@ -50,8 +50,10 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 	if err := r.checkWords(); err != nil {
 		return err
 	}
-	if err := r.checkFields(); err != nil {
-		return err
+	if r.Spec.Variables != nil || r.Spec.Return != nil {
+		if err := r.checkFields(); err != nil {
+			return err
+		}
 	}
 	if err := r.makePlace(ctx, v); err != nil {
 		return fmt.Errorf("could not make the directory of the round at worker '%s': %w", r.worker.opts.Name, err)

@@ -63,7 +63,8 @@ func (s *session) returnedFiles(ctx context.Context) readFiles {
 	}
 }
 
-// packReturned packs the directory that files were returned to, if this host sees it and it has as many. The error matches [task.ErrNoBlob].
+// packReturned packs the directory that files were returned to, if this host sees it and it has as many. The error matches
+// [task.ErrNoBlob].
 func packReturned(ctx context.Context, files task.Files, w io.Writer) error {
 	count, err := fetch.PackDelivered(ctx, w, files.To)
 	if err == nil && count != files.Count {

@@ -64,8 +64,8 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, Variables, FailOn, OnCut, Return, ReturnOn, ReturnTo, Workdir, Queue, Class, Needs,
-	// Args and Meta.
+	// Spec is what there is to run: Program, Source, Input, Argv, Variables, FailOn, OnCut, Return, ReturnOn, ReturnTo, Workdir, Queue, Class,
+	// Needs, Args and Meta.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
 	Bucket task.Bucket

@@ -30,7 +30,7 @@ func RsyncDaemon(tb testing.TB, dir string) (address string) {
 			tb.Fatal(err)
 		}
 	}
-	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+file, "--address=127.0.0.1", "--port="+port)
+	cmd := exec.CommandContext(tb.Context(), "rsync", "--daemon", "--no-detach", "--config="+file, "--address=127.0.0.1", "--port="+port)
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func RsyncDaemon(tb testing.TB, dir string) (address string) {
 	})
 	address = net.JoinHostPort("127.0.0.1", port)
 	wait.Eventually(tb, 10*time.Second, func() bool {
-		conn, err := net.Dial("tcp", address)
+		conn, err := new(net.Dialer).DialContext(tb.Context(), "tcp", address)
 		if err == nil {
 			_ = conn.Close()
 		}
