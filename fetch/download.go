@@ -353,6 +353,9 @@ func rsyncError(err error, messages *head) error {
 	if strings.Contains(text, "No space left on device") { // as strerror(3) says it without a locale
 		err = fmt.Errorf("%w (%w)", err, syscall.ENOSPC)
 	}
+	if strings.Contains(text, "link_stat") && strings.Contains(text, "No such file or directory") { // likewise
+		return &missingError{fmt.Errorf("rsync: %w: %s", err, printable(text))}
+	}
 	return fmt.Errorf("rsync: %w: %s", err, printable(text))
 }
 

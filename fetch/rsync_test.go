@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,6 +59,9 @@ func TestRsyncDaemon(t *testing.T) {
 	} {
 		_, err := f.Ensure(t.Context(), "bad", "rsync://"+addr+source, nil)
 		wantErr(t, err, nil, text, "could not fetch program 'bad'")
+		if missing := errors.Is(err, ErrMissing); missing != (source == "/m/none.tar") {
+			t.Errorf("%s: missing is %t", source, missing)
+		}
 	}
 }
 
