@@ -209,6 +209,12 @@ func TestDeliverBreaksOff(t *testing.T) {
 	}
 	noErr(t, os.RemoveAll(filepath.Join(dir, "7.10")))
 	f := newFetcher(t, testOptions(t))
+	p, err := f.Collect(t.Context(), returning(t, all[0], sizes))
+	noErr(t, err)
+	hosttest.WithoutSync(t, func() { _, err = p.Deliver(t.Context()) })
+	wantErr(t, err, ErrUndelivered, "sync")
+	noErr(t, p.Close(t.Context()))
+	wantBelow(t, dir, map[string]int64{})
 	for _, to := range all {
 		p, err := f.Collect(t.Context(), returning(t, to, sizes))
 		noErr(t, err)
@@ -259,6 +265,8 @@ func TestDeliverToAFullDisk(t *testing.T) {
 	_, err := deliver(t, f, returning(t, small, map[string]int64{"out/a": 1000, "out/b": 2 << 20}))
 	wantErr(t, err, ErrUndelivered, "no space left on device", "make room there")
 	wantBelow(t, small, map[string]int64{})
+	_, err = deliver(t, f, returning(t, small, map[string]int64{"out/a": 1 << 40}))
+	wantErr(t, err, ErrLimit) // before it is read
 	_, err = deliver(t, f, returning(t, small, map[string]int64{"out/a": 1000}))
 	noErr(t, err)
 	r := returning(t, "rsync:host:dir", map[string]int64{"out/a": 2 << 20})

@@ -144,6 +144,10 @@ func TestReturnToAsTheUser(t *testing.T) {
 	got := s.await(t, s.open(t, p, returning("", "x"), returnTo(owned)), sm.Executed)
 	checkFields(t, got, map[string]string{"0:error": ""})
 	wantDelivered(t, owned, map[string]string{"1.0/x": "x\n"})
+	remote := t.TempDir() // rsync sends from where the user cannot write
+	got = s.await(t, s.open(t, p, returning("", "x"), returnTo("rsync://"+hosttest.RsyncDaemon(t, remote)+"/w")), sm.Executed)
+	checkFields(t, got, map[string]string{"0:error": ""})
+	wantDelivered(t, remote, map[string]string{"2.0/x": "x\n"})
 	got = s.await(t, s.open(t, p, returning("", "x"), returnTo(roots)), sm.Executed)
 	checkFields(t, got, map[string]string{"0:class": "infrastructure", "0:files": "-"})
 	checkContains(t, "error", got.Fields["0:error"], "permission denied", "written as the user that programs run as")

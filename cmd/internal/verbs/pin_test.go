@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
@@ -28,8 +29,12 @@ func TestSubmitPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := http.FileServer(http.Dir(filepath.Dir(file)))
+	var asked atomic.Int32 // for the program
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
+		case "/run.sh":
+			asked.Add(1)
+			files.ServeHTTP(w, r)
 		case "/broken/run.sh":
 			w.WriteHeader(http.StatusForbidden)
 		case "/gone/run.sh":
@@ -80,6 +85,9 @@ func TestSubmitPins(t *testing.T) {
 	}
 	if err := b.store.Blob(t.Context(), hash, io.Discard); err != nil {
 		t.Errorf("what was pinned is not kept: %v", err)
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("three submissions have asked for it %d times", n)
 	}
 	for args, says := range map[string]string{
 		"submit --program p --pin require --source rsync:run.sh":                                       "a relative path means another file at each worker",

@@ -97,23 +97,21 @@ func (p *planSource) read(s *session, now time.Time) error {
 
 // takeAlong puts what steps take along into Redis, each once, and names it in their tasks. Nothing else is opened before.
 func (p *planSource) takeAlong(ctx context.Context, s *session, now time.Time) error {
-	hashes := map[string]string{}
+	some := false
 	err := p.plan.TakeAlong(func(name, program string) (string, error) {
 		if program != "" {
 			if err := fetch.Uploadable(name, program); err != nil {
 				return "", badUpload(err)
 			}
 		}
-		if hashes[name] == "" {
-			source, err := s.takenAlong(ctx, name)
-			if err != nil {
-				return "", badUpload(err)
-			}
-			hashes[name] = task.SourceSHA256(source)
+		some = true
+		source, err := s.takenAlong(ctx, name)
+		if err != nil {
+			return "", badUpload(err)
 		}
-		return hashes[name], nil
+		return task.SourceSHA256(source), nil
 	})
-	if err == nil && len(hashes) > 0 {
+	if err == nil && some {
 		p.specs, p.later, err = p.plan.Specs(now)
 	}
 	return err

@@ -398,7 +398,7 @@ func TestResultsReturnedTo(t *testing.T) {
 	b := odd(t)
 	shared := t.TempDir()
 	other := t.TempDir()
-	for id, to := range map[string]string{"1": "file:" + shared, "2": "rsync://host/m", "3": "file:" + shared, "4": "rsync://me:canary@host/m"} {
+	for id, to := range map[string]string{"1": "file:" + shared, "2": "file:" + shared, "3": "file:" + shared, "4": "rsync://me:canary@host/m"} {
 		b.srv.Do(t, "HSET", b.ns+":task:"+id, "return", `["out"]`, "return_to", to, "0:files", task.Files{Bytes: 4, Count: 1}.Text())
 	}
 	for name, text := range map[string]string{filepath.Join(shared, "1.0", "out", "a.csv"): "1,2\n", filepath.Join(other, "x"): "secret"} {
@@ -406,13 +406,15 @@ func TestResultsReturnedTo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(other, filepath.Join(shared, "3.0")); err != nil {
-		t.Fatal(err)
+	for name, target := range map[string]string{"2.0": other, "3.0": "1.0"} {
+		if err := os.Symlink(target, filepath.Join(shared, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	dir := filepath.Join(t.TempDir(), "out")
 	r := b.run("results", "--dir", dir, "1-4")
 	for _, want := range []string{
-		"1 whose files cannot be read here: they were returned to file:" + shared + ": 3", "they were returned to rsync://host/m: 2",
+		"2 whose files cannot be read here: they were returned to file:" + shared + ": 2-3",
 		"they were returned to rsync://***@host/m: 4",
 	} {
 		if r.code != 1 || !strings.Contains(r.err, want) {
