@@ -73,8 +73,8 @@ func remembering(pin func(context.Context, string) (string, error)) func(context
 	}
 }
 
-// pinIfPossible leaves a source as it is that cannot be read from here, and says so, unless its host answers that it has no such file. A path
-// may be there at a worker.
+// pinIfPossible leaves a source as it is that cannot be read from here, and says so, unless its host answers that it has no such
+// file. A path may be there at a worker.
 func (s *session) pinIfPossible(ctx context.Context, source string) (string, error) {
 	source, err := s.checked(ctx, here(source))
 	if err != nil || strings.HasPrefix(source, task.CommandPrefix) {
