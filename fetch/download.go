@@ -270,8 +270,13 @@ func (f *Fetcher) runRsync(ctx context.Context, s *stage, src task.Source, flags
 		return "", err
 	}
 	defer func() { _ = dir.Close() }()
+	return f.rsyncIn(ctx, dir, append(flags, f.rsyncArgs(src, rsyncStage)...))
+}
+
+// rsyncIn runs rsync in an open directory, and returns what it has written.
+func (f *Fetcher) rsyncIn(ctx context.Context, dir *os.File, args []string) (string, error) {
 	// Not by a path, which the owner of a directory above could lead elsewhere.
-	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, append(flags, f.rsyncArgs(src, rsyncStage)...)...)
+	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, args...)
 	cmd.Env = withoutRsync(os.Environ())
 	cmd.Dir = "/proc/self/fd/" + strconv.Itoa(int(dir.Fd()))
 	said, messages := &head{limit: 1024}, &head{limit: 1024}
@@ -280,27 +285,33 @@ func (f *Fetcher) runRsync(ctx context.Context, s *stage, src task.Source, flags
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return os.NewSyscallError("kill", syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)) }
 	cmd.WaitDelay = 2 * time.Second
-	err = runChild(cmd, messages, f.opts.MaxBytes)
+	err := runChild(cmd, messages, f.opts.MaxBytes)
 	return said.text.String(), err
 }
 
 // rsyncArgs gives the fixed, safe options; the source stands behind "--".
 // Links are followed at the sender, so that only a regular file can arrive.
 func (f *Fetcher) rsyncArgs(src task.Source, dst string) []string {
-	seconds := strconv.Itoa(int(math.Ceil(f.opts.stallTimeout.Seconds())))
-	args := []string{
+	args := append([]string{
 		"--times", "--copy-links", "--no-devices", "--no-specials", "--no-perms", "--chmod=F0600",
-		"--protect-args", "--max-size=" + strconv.FormatInt(f.opts.MaxBytes, 10), "--timeout=" + seconds,
-	}
-	if src.Kind == task.SourceShell {
+		"--max-size=" + strconv.FormatInt(f.opts.MaxBytes, 10),
+	}, f.remoteArgs(src.Kind)...)
+	return append(args, "--", src.Path, dst+"/")
+}
+
+// remoteArgs are how rsync talks to another host.
+func (f *Fetcher) remoteArgs(kind task.SourceKind) []string {
+	seconds := strconv.Itoa(int(math.Ceil(f.opts.stallTimeout.Seconds())))
+	args := []string{"--protect-args", "--timeout=" + seconds}
+	if kind == task.SourceShell {
 		// ssh keeps the first value it sees of an option.
 		ssh := strings.Join(slices.Concat([]string{"ssh"}, f.opts.SSHExtra, sshOptions), " ")
 		args = append(args, "--rsh="+ssh)
 	}
-	if src.Kind == task.SourceDaemon {
+	if kind == task.SourceDaemon {
 		args = append(args, "--contimeout="+seconds)
 	}
-	return append(args, "--", src.Path, dst+"/")
+	return args
 }
 
 // withoutRsync removes what would change rsync's behaviour from outside, such
@@ -341,6 +352,9 @@ func rsyncError(err error, messages *head) error {
 	text := strings.Join(strings.Fields(messages.text.String()), " ")
 	if strings.Contains(text, "No space left on device") { // as strerror(3) says it without a locale
 		err = fmt.Errorf("%w (%w)", err, syscall.ENOSPC)
+	}
+	if strings.Contains(text, "link_stat") && strings.Contains(text, "No such file or directory") { // likewise
+		return &missingError{fmt.Errorf("rsync: %w: %s", err, printable(text))}
 	}
 	return fmt.Errorf("rsync: %w: %s", err, printable(text))
 }

@@ -3,6 +3,7 @@ package fetch
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"syscall"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
@@ -18,6 +19,8 @@ var (
 	ErrChecksum = errors.New("checksum mismatch")
 	// ErrLimit: a configured limit of size, number or ratio was exceeded.
 	ErrLimit = errors.New("limit exceeded")
+	// ErrMissing: the host that the source names answers that it has no such file.
+	ErrMissing = errors.New("there is no such file")
 	// ErrTimeout: the fetch took longer than Options.Timeout.
 	ErrTimeout = errors.New("fetch timed out")
 )
@@ -107,6 +110,20 @@ type statusError struct{ code int }
 func (e *statusError) Error() string {
 	return fmt.Sprintf("server answered with HTTP status %d", e.code)
 }
+
+// Is implements [errors.Is].
+func (e *statusError) Is(target error) bool {
+	return target == ErrMissing && (e.code == http.StatusNotFound || e.code == http.StatusGone)
+}
+
+// missingError is what rsync says of a file that is not there; it matches ErrMissing.
+type missingError struct{ error }
+
+// Is implements [errors.Is].
+func (e *missingError) Is(target error) bool { return target == ErrMissing }
+
+// Unwrap gives the cause.
+func (e *missingError) Unwrap() error { return e.error }
 
 // badOption says which option, or the setting it comes from, is wrong, and what would be right.
 func badOption(field string, value any, remedy string) error {

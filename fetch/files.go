@@ -31,32 +31,15 @@ func PackFiles(ctx context.Context, w io.Writer, dir, base string, patterns []st
 		return 0, nil, fmt.Errorf("pack files: %w", err)
 	}
 	defer func() { _ = root.Close() }() // nothing is written through it
-	c := &chooser{root: root, base: base}
-	for _, p := range patterns {
-		c.patterns = append(c.patterns, &wanted{name: p, parts: parts(p)})
-	}
-	err = pack(ctx, w, func(p *packer) error {
-		return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case name != "." && errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
-				return nil
-			case err != nil:
-				return err
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			}
-			return c.visit(p, name, d)
-		})
-	})
+	return packFiles(ctx, w, newChooser(root, base, patterns))
+}
+
+func packFiles(ctx context.Context, w io.Writer, c *chooser) (count int, missing []string, err error) {
+	err = pack(ctx, w, func(p *packer) error { return c.each(ctx, p.file) })
 	if limit, ok := errors.AsType[*limitError](err); ok {
 		err = fmt.Errorf("%w: %s; return less", ErrLimit, limit.what())
 	}
-	for _, p := range c.patterns {
-		if !p.found {
-			missing = append(missing, p.name)
-		}
-	}
-	return c.count, missing, err
+	return c.count, c.missing(), err
 }
 
 // sparse reports whether an entry has holes: a few bytes of it would fill a disk.
@@ -111,6 +94,42 @@ type chooser struct {
 	count    int
 }
 
+func newChooser(root *os.Root, base string, patterns []string) *chooser {
+	c := &chooser{root: root, base: base}
+	for _, p := range patterns {
+		c.patterns = append(c.patterns, &wanted{name: p, parts: parts(p)})
+	}
+	return c
+}
+
+// each gives put each file that a pattern names.
+func (c *chooser) each(ctx context.Context, put putFile) error {
+	return fs.WalkDir(c.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case name != "." && errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		return c.visit(put, name, d)
+	})
+}
+
+// missing are the patterns for which there was no file.
+func (c *chooser) missing() (names []string) {
+	for _, p := range c.patterns {
+		if !p.found {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// putFile takes a file, as long as it is now.
+type putFile func(name string, file *os.File) error
+
 // wanted is one of the patterns.
 type wanted struct {
 	name  string
@@ -127,7 +146,7 @@ func parts(name string) []string {
 }
 
 // visit adds a file that a pattern names, and skips a directory that can hold none.
-func (c *chooser) visit(p *packer, name string, d fs.DirEntry) error {
+func (c *chooser) visit(put putFile, name string, d fs.DirEntry) error {
 	if strings.HasPrefix(name, disk.Reserved) {
 		return skipIf(d.IsDir())
 	}
@@ -146,7 +165,7 @@ func (c *chooser) visit(p *packer, name string, d fs.DirEntry) error {
 	case len(by) == 0 || !d.Type().IsRegular():
 		return nil
 	}
-	added, err := c.add(p, name)
+	added, err := c.add(put, name)
 	if added {
 		c.count++
 		for _, w := range by {
@@ -166,7 +185,7 @@ func skipIf(leaveOut bool) error {
 
 // add adds a file unless the base holds the same one. It never blocks, whatever has taken the file's place, and leaves out what has
 // gone: other rounds may work in a directory that they share.
-func (c *chooser) add(p *packer, name string) (bool, error) {
+func (c *chooser) add(put putFile, name string) (bool, error) {
 	file, err := c.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -185,7 +204,7 @@ func (c *chooser) add(p *packer, name string) (bool, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
-	return true, p.file(name, file)
+	return true, put(name, file)
 }
 
 // same reports whether another file certainly has the same content.

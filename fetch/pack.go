@@ -147,14 +147,13 @@ func (p *packer) file(name string, file *os.File) error {
 		return err
 	}
 	hdr := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: info.Size()}
-	switch b := p.names.budget; {
-	case info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		return refused(name, "is setuid or setgid")
-	case hdr.Size > b.opts.MaxFileBytes:
-		return &limitError{of: limitFileBytes, most: b.opts.MaxFileBytes, where: name}
-	case b.bytes+hdr.Size > b.opts.MaxBytes:
-		return &limitError{of: limitBytes, most: b.opts.MaxBytes}
-	case info.Mode()&0o111 != 0:
+	}
+	if err := p.names.budget.fits(name, hdr.Size); err != nil {
+		return err
+	}
+	if info.Mode()&0o111 != 0 {
 		hdr.Mode = 0o755
 	}
 	p.names.budget.bytes += hdr.Size

@@ -2,8 +2,8 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,45 +19,10 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
-func needRsync(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("rsync"); err != nil {
-		t.Skip("rsync is not installed")
-	}
-}
-
-// startDaemon runs rsync --daemon on loopback with a module "m" at dir and one
-// that wants a password, and gives its address.
+// startDaemon runs an rsync daemon (see [hosttest.RsyncDaemon]), and gives its address.
 func startDaemon(t *testing.T, dir string) string {
 	t.Helper()
-	needRsync(t)
-	addr := fmt.Sprintf("127.0.0.1:%d", hosttest.Port(t))
-	conf := t.TempDir()
-	secrets := write(t, filepath.Join(conf, "secrets"), []byte("me:canary\n"), 0o600)
-	// As nobody, what root's daemon becomes, it may not pass the directory that holds dir.
-	module := fmt.Sprintf("path = %s\nuid = %d\nuse chroot = no\nread only = yes\n", dir, os.Getuid())
-	file := write(t, filepath.Join(conf, "rsyncd.conf"), []byte("pid file = "+filepath.Join(conf, "pid")+
-		"\n[m]\n"+module+"[locked]\n"+module+"auth users = me\nsecrets file = "+secrets+"\nstrict modes = no\n"), 0o644)
-	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+file, "--address=127.0.0.1",
-		"--port="+addr[strings.LastIndexByte(addr, ':')+1:])
-	noErr(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	waitForPort(t, addr)
-	return addr
-}
-
-func waitForPort(t *testing.T, addr string) {
-	t.Helper()
-	wait.Eventually(t, 10*time.Second, func() bool {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	}, "somebody listens at %s", addr)
+	return hosttest.RsyncDaemon(t, dir)
 }
 
 func TestRsyncDaemon(t *testing.T) {
@@ -94,6 +59,9 @@ func TestRsyncDaemon(t *testing.T) {
 	} {
 		_, err := f.Ensure(t.Context(), "bad", "rsync://"+addr+source, nil)
 		wantErr(t, err, nil, text, "could not fetch program 'bad'")
+		if missing := errors.Is(err, ErrMissing); missing != (source == "/m/none.tar") {
+			t.Errorf("%s: missing is %t", source, missing)
+		}
 	}
 }
 

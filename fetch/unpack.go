@@ -330,6 +330,17 @@ func (b *budget) addEntry() error {
 	return nil
 }
 
+// fits refuses a file that is too large, before it is read.
+func (b *budget) fits(name string, size int64) error {
+	switch {
+	case size > b.opts.MaxFileBytes:
+		return &limitError{of: limitFileBytes, most: b.opts.MaxFileBytes, where: name}
+	case b.bytes+size > b.opts.MaxBytes:
+		return &limitError{of: limitBytes, most: b.opts.MaxBytes}
+	}
+	return nil
+}
+
 func (b *budget) addBytes(n int) error {
 	if b.bytes += int64(n); b.bytes > b.opts.MaxBytes {
 		return &limitError{of: limitBytes, most: b.opts.MaxBytes}

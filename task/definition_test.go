@@ -19,7 +19,7 @@ func TestEveryField(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
-		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "stdin": "blob:sha256=" + strings.Repeat("0a", 32), "memory_max": "2097152", "pids_max": "100", "nice": "10",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "return_to": "file:/shared", "stdin": "blob:sha256=" + strings.Repeat("0a", 32), "memory_max": "2097152", "pids_max": "100", "nice": "10",
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2,memory_max=on,pids_max=on", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",

@@ -57,6 +57,21 @@ func text(field func(*Spec) *string, check func(string) error) kind {
 	return bind(kind{name: "text", parse: checked(check)}, field, itself, itself)
 }
 
+// destination is where files go.
+func destination(field func(*Spec) *string) kind {
+	return bind(kind{name: "text", parse: func(s string) (string, error) {
+		if s == "" {
+			return "", nil
+		}
+		to, err := ParseDestination(s)
+		if err != nil {
+			_, why, _ := strings.Cut(err.Error(), "': ")
+			return "", bad("", redact(s), "a destination: "+why)
+		}
+		return to.Location, nil
+	}}, field, itself, itself)
+}
+
 // checked is a text that check finds right, as it is.
 func checked(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) { return s, check(s) }

@@ -82,21 +82,29 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 // Files are what a round has returned, packed. They are kept for a time of their own ([server] file_retention).
 type Files struct {
 	// SHA256 is the hash of the packed files, in hex, and Bytes their size; Count says how many they are.
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256,omitempty"`
 	Bytes  int64  `json:"bytes"`
 	Count  int    `json:"count"`
+	// To is the directory that they are in if the task names a destination (Spec.ReturnTo); then they are not packed.
+	To string `json:"to,omitempty"`
 }
 
-// Text is the form that records have.
-func (f Files) Text() string { return fmt.Sprintf("%s %d %d", f.SHA256, f.Bytes, f.Count) }
+// elsewhere stands for the hash of files that are not in Redis.
+const elsewhere = "-"
+
+// Text is the form that records have. Where the files are the task says.
+func (f Files) Text() string {
+	return fmt.Sprintf("%s %d %d", cmp.Or(f.SHA256, elsewhere), f.Bytes, f.Count)
+}
 
 // parseFiles reads that form, and returns the zero value for any other text.
 func parseFiles(text string) Files {
 	words := strings.Split(text, " ")
-	if hash, err := hex.DecodeString(words[0]); len(words) != 3 || len(hash) != sha256.Size || err != nil {
+	hash, err := hex.DecodeString(words[0])
+	if len(words) != 3 || words[0] != elsewhere && (len(hash) != sha256.Size || err != nil) {
 		return Files{}
 	}
-	f := Files{SHA256: words[0], Bytes: numberOf(words[1])}
+	f := Files{SHA256: strings.TrimSuffix(words[0], elsewhere), Bytes: numberOf(words[1])}
 	f.Count, _ = strconv.Atoi(words[2])
 	if f.Bytes < 0 || f.Count < 1 {
 		return Files{}

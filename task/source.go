@@ -138,8 +138,45 @@ func ParseSource(s string) (Source, error) {
 	return src, nil
 }
 
+// filePrefix begins a destination that is a directory.
+const filePrefix = "file:"
+
+// ParseDestination parses where rounds return files to: file:/DIR or /DIR, a directory of the host of the worker, such as a disk
+// that hosts share; or, as a source has it, rsync://HOST/MODULE[/PATH], rsync:HOST::MODULE[/PATH] or rsync:[USER@]HOST:PATH.
+// Location is its one form. Errors match [ErrInvalidSource] and never repeat credentials.
+func ParseDestination(s string) (Source, error) {
+	if err := checkText(s); err != nil {
+		return Source{}, err
+	}
+	if dir, is := strings.CutPrefix(s, filePrefix); is || path.IsAbs(s) {
+		dir = strings.TrimPrefix(dir, "//")
+		if !path.IsAbs(dir) {
+			return Source{}, invalid(s, "write file:/DIRECTORY, from the root: a relative one means another at each worker")
+		}
+		dir = path.Clean(dir)
+		return Source{Kind: SourceLocal, Location: filePrefix + dir, Path: dir}, nil
+	}
+	place, is := strings.CutPrefix(strings.TrimRight(s, "/"), rsyncPrefix)
+	if !is || strings.HasSuffix(place, ":") {
+		return Source{}, invalid(s, "use file:/DIRECTORY, rsync://HOST/MODULE/PATH or rsync:HOST:PATH")
+	}
+	src := Source{Location: rsyncPrefix + place}
+	const in = "/0" // what a round returns lies in it
+	err := src.parseRsync(place + in)
+	if err == nil && src.Kind == SourceLocal {
+		err = invalid(s, "write file:/DIRECTORY for a directory of the worker's host")
+	}
+	src.Path, src.File, src.Format = strings.TrimSuffix(src.Path, in), "", ""
+	return src, err
+}
+
+// ReturnedTo is where, at a destination, the files of a round are: no two rounds have the same place.
+func ReturnedTo(destination string, id int64, round int) string {
+	return fmt.Sprintf("%s/%d.%d", strings.TrimSuffix(destination, "/"), id, round)
+}
+
 const wantCommand = "command:NAME, of a command that is in the PATH of the workers, or command:/PATH; " +
-	"a relative path would mean another file at each of them"
+	"a relative path would mean another file at each of them, unless upload takes it along"
 
 // parseCommand takes what means the same wherever the worker was started.
 func parseCommand(source, name string) (Source, error) {

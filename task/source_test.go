@@ -166,3 +166,34 @@ func FuzzParseSource(f *testing.F) {
 		}
 	})
 }
+
+func TestParseDestination(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]Source{
+		"/a//b/":               {Kind: SourceLocal, Location: "file:/a/b", Path: "/a/b"},
+		"file:///a b":          {Kind: SourceLocal, Location: "file:/a b", Path: "/a b"},
+		"file:/":               {Kind: SourceLocal, Location: "file:/", Path: "/"},
+		"rsync://h:873/m/":     {Kind: SourceDaemon, Location: "rsync://h:873/m", Path: "rsync://h:873/m"},
+		"rsync:h::m/a":         {Kind: SourceDaemon, Location: "rsync:h::m/a", Path: "rsync://h/m/a"},
+		"rsync:me@h:a/b":       {Kind: SourceShell, Location: "rsync:me@h:a/b", Path: "me@h:a/b"},
+		"rsync:h:/a":           {Kind: SourceShell, Location: "rsync:h:/a", Path: "h:/a"},
+		"rsync:rsync://h/m/.x": {Kind: SourceDaemon, Location: "rsync:rsync://h/m/.x", Path: "rsync://h/m/.x"},
+	} {
+		got, err := ParseDestination(in)
+		if again, _ := ParseDestination(got.Location); err != nil || got != want || again != want {
+			t.Errorf("%s:\n got %+v (%v)\nwant %+v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{
+		"", "a", "./a", "file:", "file:a", "file://host/a", "/a\n", "http://h/a", "rsync:", "rsync:/a", "rsync:a", "rsync:h:", "rsync:h:/",
+		"rsync://h", "rsync://me:canary@h/m", "rsync://h/me:canary@x/y", "rsync:h:a b", "rsync:-e:a", "rsync:h:$(x)", "blob:sha256=" + hash64,
+		"rsync:h:" + strings.Repeat("x", 3000),
+	} {
+		if got, err := ParseDestination(in); !errors.Is(err, ErrInvalidSource) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %+v, error %v", in, got, err)
+		}
+	}
+	if to := ReturnedTo("file:/", 7, 2); to != "file:/7.2" {
+		t.Errorf("returned to %s", to)
+	}
+}

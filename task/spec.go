@@ -99,6 +99,9 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Return []string
 	// ReturnOn says which rounds return files: ReturnOnSuccess or ReturnOnEnd.
 	ReturnOn string
+	// ReturnTo is where these files go: a directory at the host of the worker, such as a disk that hosts share (file:/DIR), or
+	// rsync (rsync://HOST/MODULE/PATH, rsync:HOST:PATH), where those of a round are below ID.ROUND; empty for Redis.
+	ReturnTo string
 
 	// Queue is the queue of the task, which must exist. Its defaults come before
 	// those of the configuration.
@@ -327,7 +330,7 @@ func (f *Field) member(s *Spec) any {
 	text, _ := f.get(s)
 	switch v := f.value(s).(type) {
 	case string:
-		if f.Name == "source" {
+		if f.Name == "source" || f.Name == "return_to" {
 			return clean.Source(v)
 		}
 	case Limit:

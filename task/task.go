@@ -151,6 +151,11 @@ func Decode(id int64, fields map[string]string) *Task {
 		Rounds: decodeRounds(fields), Log: parseLog(fields["log"]), Namespace: fields["namespace"], Fields: fields,
 	}
 	t.decode(fields)
+	for i := range t.Rounds {
+		if r := &t.Rounds[i]; r.Files.Count > 0 && r.Files.SHA256 == "" {
+			r.Files.To = clean.Source(ReturnedTo(t.ReturnTo, id, r.Number))
+		}
+	}
 	return t
 }
 

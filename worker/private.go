@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 )
@@ -22,6 +23,11 @@ func (w *Worker) sweepPrivate() {
 	if err := w.ensurePrivateDir(); err != nil {
 		w.log.Warn("cannot make private directories; programs cannot be run", "error", err)
 		return
+	}
+	if f, ok := w.opts.Programs.(*fetch.Fetcher); ok {
+		if err := f.Abandon(w.life, w.privateDir(), w.opts.container.AsOwner); err != nil {
+			w.log.Warn("could not remove all returned files that were on their way; leaving them", "error", err)
+		}
 	}
 	entries, err := os.ReadDir(w.privateDir())
 	if err != nil {

@@ -98,11 +98,13 @@ func (r *round) words() []string {
 // passesWords reports whether results are arguments too, and not only in files.
 func (r *round) passesWords() bool { return r.Spec.Args != task.ArgsFiles }
 
-// checkField refuses what only a foreign client can have written: a program must not see another TDF_WORKER.
-func (r *round) checkField(name string) error {
-	text, _ := r.Spec.Text(name)
-	if _, err := task.Parse(name, text); err != nil {
-		return &argumentError{err.Error()}
+// checkFields refuses what only a foreign client can have written: a program must not see another TDF_WORKER.
+func (r *round) checkFields(names ...string) error {
+	for _, name := range names {
+		text, _ := r.Spec.Text(name)
+		if _, err := task.Parse(name, text); err != nil {
+			return &argumentError{err.Error()}
+		}
 	}
 	return nil
 }

@@ -40,23 +40,34 @@ func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, e
 	return err
 }
 
-// keepFiles packs the files and hands them to the site. A success needs one for each name.
+// keepFiles collects the files and hands them to the site, or to the destination of the task. A success needs one for each name.
 func (r *round) keepFiles(ctx context.Context, base string, res *result, success bool) error {
-	p, err := disk.NewScratch(r.worker.privateDir())
-	if err != nil {
-		return notReturned(err)
+	if base == r.dir { // a program put there by hand, which runs where it is
+		base = ""
 	}
-	defer func() { _ = p.Close() }() // nothing of it stays
-	count, missing, err := r.packFiles(ctx, p, base)
-	if err == nil && success && len(missing) > 0 {
+	collect := r.packFiles
+	if r.Spec.ReturnTo != "" {
+		collect = r.collectFiles
+	}
+	p, err := collect(ctx, base)
+	switch {
+	case disk.Full(err), errors.Is(err, fetch.ErrUndelivered):
+		return notReturned(err)
+	case is[*ownError](err):
+		return err
+	case err != nil:
+		return fmt.Errorf("could not return files: %w", err)
+	}
+	defer p.close(ctx)
+	if success && len(p.missing) > 0 {
 		err = fmt.Errorf("return: no file of the round matches %s; let the program write one, or leave the name out",
-			strings.Join(missing, ", "))
+			strings.Join(p.missing, ", "))
 		if r.Spec.ReturnOn != task.ReturnOnEnd {
 			return err
 		}
 	}
-	if count > 0 {
-		files, failed := r.putFiles(ctx, p, count, true)
+	if p.count > 0 {
+		files, failed := p.send(ctx)
 		if res.files = files; failed != nil {
 			err = errors.Join(err, notReturned(failed))
 		}
@@ -64,22 +75,55 @@ func (r *round) keepFiles(ctx context.Context, base string, res *result, success
 	return err
 }
 
-// packFiles packs the files as the user who has written them. It returns how many they are, and the names for which there was none.
-func (r *round) packFiles(ctx context.Context, p *disk.Scratch, base string) (count int, missing []string, err error) {
-	if base == r.dir { // a program put there by hand, which runs where it is
-		base = ""
+// parcel is what a round returns, before it was sent.
+type parcel struct {
+	count   int
+	missing []string // the names for which there was no file
+	send    func(context.Context) (task.Files, error)
+	close   func(context.Context) // nothing of it stays
+}
+
+// packFiles packs the files for the site as the user who has written them.
+func (r *round) packFiles(ctx context.Context, base string) (*parcel, error) {
+	s, err := disk.NewScratch(r.worker.privateDir())
+	if err != nil {
+		return nil, notReturned(err)
 	}
+	p := &parcel{close: func(context.Context) { _ = s.Close() }}
 	err = r.worker.opts.container.AsOwner(func() error {
-		count, missing, err = fetch.PackFiles(ctx, p, r.dir, base, r.Spec.Return)
+		p.count, p.missing, err = fetch.PackFiles(ctx, s, r.dir, base, r.Spec.Return)
 		return err
 	})
-	switch {
-	case disk.Full(err):
-		return 0, nil, notReturned(err)
-	case err != nil:
-		return 0, nil, fmt.Errorf("could not return files: %w", err)
+	if err != nil {
+		p.close(ctx)
+		return nil, err
 	}
-	return count, missing, nil
+	p.send = func(ctx context.Context) (task.Files, error) { return r.putFiles(ctx, s, p.count, true) }
+	return p, nil
+}
+
+// collectFiles collects the files for the destination that the task names.
+func (r *round) collectFiles(ctx context.Context, base string) (*parcel, error) {
+	w := r.worker
+	f, ok := w.opts.Programs.(*fetch.Fetcher)
+	if !ok {
+		return nil, notReturned(errors.New("this worker does not fetch programs by itself, and returns files to Redis only"))
+	}
+	if err := w.ensurePrivateDir(); err != nil {
+		return nil, notReturned(err)
+	}
+	p, err := f.Collect(ctx, fetch.Return{
+		To: r.Spec.ReturnTo, Task: r.Task.ID, Round: r.Task.Round, Dir: r.dir, Base: base, Patterns: r.Spec.Return,
+		As: w.opts.container.AsOwner, Scratch: w.privateDir(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &parcel{count: p.Count, missing: p.Missing, send: p.Deliver, close: func(ctx context.Context) {
+		if err := p.Close(ctx); err != nil {
+			r.journal.add("could not remove what was on its way: " + err.Error())
+		}
+	}}, nil
 }
 
 // putFiles hands what was packed to the site.

@@ -288,13 +288,18 @@ func TestReturnIsRefused(t *testing.T) {
 	s := newSite(t)
 	bad := s.open(t, s.script(t, "p", "echo ran"))
 	handled := s.open(t, func(d *task.Definition) { storetest.Set(d, "program", "h") }, returning("", "x"))
-	if err := s.Raw.HSet(t.Context(), s.Key("task:1"), "return", `["../x"]`).Err(); err != nil {
-		t.Fatal(err)
+	to := s.open(t, s.script(t, "p", "echo ran"), returning("", "x"))
+	for key, set := range map[string][]any{"task:1": {"return", `["../x"]`}, "task:3": {"return_to", "rsync://me:canary@host/m"}} {
+		if err := s.Raw.HSet(t.Context(), s.Key(key), set...).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.start(t, func(o *options) {
 		o.Handlers = map[string]Handler{"h": func(context.Context, *Job) error { return nil }}
 	})
-	for id, want := range map[int64]string{bad: "field return", handled: "a Go handler has no directory"} {
+	for id, want := range map[int64]string{
+		bad: "field return", handled: "a Go handler has no directory", to: `field return_to: "rsync://***@host/m" is not a destination: the port`,
+	} {
 		got := s.await(t, id, sm.Executed)
 		checkFields(t, got, map[string]string{"0:output": "", "0:class": "program"})
 		checkContains(t, "error", got.Fields["0:error"], want)

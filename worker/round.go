@@ -194,7 +194,7 @@ func (r *round) checkLimits() error {
 		if !limit.asked {
 			continue
 		}
-		if err := r.checkField(limit.name); err != nil {
+		if err := r.checkFields(limit.name); err != nil {
 			return err
 		}
 		if limit.cannot {

@@ -53,13 +53,8 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 	if err := r.checkWords(); err != nil {
 		return err
 	}
-	if r.Spec.Variables != nil {
-		if err := r.checkField("variables"); err != nil {
-			return err
-		}
-	}
-	if r.Spec.Return != nil {
-		if err := r.checkField("return"); err != nil {
+	if r.Spec.Variables != nil || r.Spec.Return != nil {
+		if err := r.checkFields("variables", "return", "return_to"); err != nil {
 			return err
 		}
 	}

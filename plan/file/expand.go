@@ -22,6 +22,8 @@ type Plan struct {
 	from *document
 	// tasks are those that are known before the plan runs, in an order in which each comes behind all that it needs.
 	tasks []planTask
+	// uploaded has the hashes of what TakeAlong has taken along, by the names in the file.
+	uploaded map[string]string
 	// later are the steps that are opened once it runs: those that are repeated for lines, and what needs such a step. Each
 	// comes behind all that it needs.
 	later []laterStep

@@ -77,6 +77,7 @@ const (
 	needsField   = "needs"
 	argsField    = "args"
 	foreachField = "foreach"
+	uploadField  = "upload" // may stand in defaults too; see Plan.TakeAlong
 )
 
 // Names of fields of a task that this package knows.

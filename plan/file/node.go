@@ -190,7 +190,7 @@ func (v value) each(change func(string) (string, error)) (value, error) {
 // shown is the field as people may see it.
 func (f *taskField) shown() any {
 	switch f.name {
-	case sourceField:
+	case sourceField, "return_to":
 		return clean.Source(f.value.text)
 	case variablesField:
 		return json.RawMessage(clean.Values(string(f.json())))

@@ -40,8 +40,9 @@ type reader struct {
 	file  *document
 }
 
-// knownFields are the fields of a task that may stand in a file, beside those of steps; refused tells of two others.
+// knownFields are the fields of a task that may stand in a file, beside those of steps, and upload; refused tells of two others.
 func knownFields() (names []string) {
+	names = append(names, uploadField)
 	for _, f := range task.Fields() {
 		if !f.Planned && f.Name != keyField && f.Name != holdField {
 			names = append(names, f.Name)

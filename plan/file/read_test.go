@@ -41,7 +41,7 @@ func TestErrorsForAnEditor(t *testing.T) {
 // TestJSON: names and texts stay as they were written.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	const yaml = "name: a<b\nsteps:\n  list: {program: p, source: 'http://me:secret@host/p', variables: {A: canary}}\n" +
+	const yaml = "name: a<b\nsteps:\n  list: {program: p, source: 'http://me:secret@host/p', return_to: 'rsync://me:secret@host/m', variables: {A: canary}}\n" +
 		"  each: {program: p, foreach: {lines: list, most: 7}, input: '${item}'}"
 	p, err := file.Read("p.yaml", []byte(yaml), nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestJSON(t *testing.T) {
 	if err := enc.Encode(p); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"name":"a<b","on_failure":"","tasks":[{"args":"","needs":[],"program":"p","source":"http://***@host/p","step":"list","variables":{"A":"***"}}],` +
+	want := `{"name":"a<b","on_failure":"","tasks":[{"args":"","needs":[],"program":"p","return_to":"rsync://***@host/m","source":"http://***@host/p","step":"list","variables":{"A":"***"}}],` +
 		`"later":[{"step":"each","lines":"list","most":7,"needs":[],"tasks":[{"args":"","input":"${item}","program":"p","step":"each"}]}]}` + "\n"
 	if out.String() != want {
 		t.Errorf("\ngot  %swant %s", out.String(), want)

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -43,5 +44,68 @@ steps:
 	list, _ := err.(Errors) //nolint:errorlint // it is one
 	if len(list) != 2 || list[0].Line != 6 || list[1].Line != 8 || !strings.Contains(err.Error(), "p.yaml:8: steps.b: ") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTakeAlong: what steps name under upload is taken along once, and is the program of their tasks, or where their command runs.
+func TestTakeAlong(t *testing.T) {
+	t.Parallel()
+	p := expanded(t, `params: {dir: a}
+defaults: {upload: "${params.dir}"}
+steps:
+  list: {source: command:./list}
+  each: {source: command:/bin/sh, foreach: {lines: list}, argv: ["${item}"]}
+  own: {program: p, upload: b}
+  several: {source: command:./c, upload: "${item}", foreach: [a, b]}
+`, nil)
+	sourcesOf := func() string {
+		specs, later, err := p.Specs(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, s := range append(specs, later[0].Specs...) {
+			all = append(all, s.Source)
+		}
+		return strings.Join(all, " ")
+	}
+	if got := sourcesOf(); strings.Count(got, strings.Repeat("0", 64)) != 5 {
+		t.Errorf("before: %s", got)
+	}
+	var asked []string
+	hash := map[string]string{"a": strings.Repeat("a", 64), "b": strings.Repeat("b", 64)}
+	err := p.TakeAlong(func(name, program string) (string, error) {
+		asked = append(asked, name+":"+program)
+		return hash[name], nil
+	})
+	if got := strings.Join(asked, " "); err != nil || got != "a: b:p b:" {
+		t.Errorf("asked for %s, %v", got, err)
+	}
+	want := strings.NewReplacer("A", "#sha256="+hash["a"], "B", "#sha256="+hash["b"]).Replace("command:./listA blob:sha256=" + hash["b"] +
+		" command:./cA command:./cB command:/bin/shA")
+	if got := sourcesOf(); got != want {
+		t.Errorf("sources are\n%s, want\n%s", got, want)
+	}
+	err = p.TakeAlong(func(string, string) (string, error) { return "", errors.New("odd") })
+	if text := err.Error(); text != "p.yaml:2: steps.list.upload: odd" {
+		t.Errorf("error %s", text)
+	}
+}
+
+// TestTakeAlongRefuses: what cannot be is told before anything is read.
+func TestTakeAlongRefuses(t *testing.T) {
+	t.Parallel()
+	for step, want := range map[string]string{
+		"{program: p, source: 'rsync:run.sh', upload: a}":                         `field upload: "a" is not possible beside source`,
+		"{source: command:../x, upload: a}":                                       `field source: "command:../x" is not a command in what upload takes along`,
+		"{program: p, upload: ''}":                                                `field upload: "" is not the name of a directory or a file`,
+		"{program: p, upload: [a, b]}":                                            `is not the name of a directory or a file`,
+		"{source: command:./x}":                                                   "unless upload takes it along",
+		"{source: 'command:x#sha256=" + strings.Repeat("a", 64) + "', upload: a}": "beside source",
+	} {
+		_, _, err := expanded(t, "steps:\n  s: "+step, nil).Specs(time.Now())
+		if err == nil || !strings.Contains(err.Error(), "p.yaml:2: steps.s: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", step, err)
+		}
 	}
 }

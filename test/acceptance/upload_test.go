@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -126,5 +128,92 @@ func TestReturnedFiles(t *testing.T) {
 	}
 	w.manage(t, 1, "submit", "--wait", "--return", "noise", "--", "sh", "-c", "head -c 1100000 /dev/urandom > noise")
 	contains(t, "error", w.hash(t, 27)["0:error"], "the limit of one blob is 1048576 bytes")
+	w.sound(t)
+}
+
+// Two workers return the files of 20 tasks to a directory that they share, and results reads them there. A worker is killed in the middle
+// of a transfer by rsync: nothing of it is left when it is there again, and the next round returns its files.
+func TestReturnedFilesElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slots=2")
+	w.server(t)
+	shared, begun := w.own(t, "shared"), filepath.Join(w.dir, "begun")
+	rsync := filepath.Join(w.dir, "rsync")
+	hosttest.WriteProgram(t, rsync, `#!/bin/sh
+case "$*" in *--delay-updates*) rsync "$@"; [ -e `+begun+` ] || { touch `+begun+`; exec sleep 1000; }; exit;; esac
+exec rsync "$@"
+`, 0o755)
+	workers := map[string]*daemon{}
+	for _, name := range []string{"one", "two"} {
+		workers[name] = w.worker(t, name, "rsync_path="+rsync)
+	}
+	w.manage(t, 0, "submit", "--wait", "--return", "out", "--return-to", shared, "--array", "1-20", "--", "sh", "-c", "mkdir out; echo {} > out/n")
+	dir := filepath.Join(w.dir, "results")
+	w.manage(t, 0, "results", "--dir", dir, "1-20")
+	for task := 1; task <= 20; task++ {
+		name := filepath.Join(dir, fmt.Sprint(task), "files", "out", "n")
+		if text, err := os.ReadFile(name); string(text) != fmt.Sprintln(task) {
+			t.Fatalf("%s: %q, %v", name, text, err)
+		}
+	}
+	remote := w.own(t, "remote")
+	names := func() (names []string) {
+		entries, err := os.ReadDir(remote)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	w.manage(t, 0, "submit", "--return", "out", "--return-to", "rsync://"+hosttest.RsyncDaemon(t, remote)+"/w", "--", "sh", "-c", "mkdir out; echo 21 > out/n")
+	wait.Eventually(t, patience, func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	}, "nothing is transferred")
+	if got := names(); !slices.Equal(got, []string{"21.0"}) {
+		t.Errorf("at the destination are %v", got)
+	}
+	killed := w.Task(t, 21).Fields["0:worker"]
+	w.killAtOnce(t, workers[killed])
+	w.worker(t, killed, "rsync_path="+rsync)
+	w.manage(t, 0, "wait", "21")
+	wait.Eventually(t, patience, func() bool { return slices.Equal(names(), []string{"21.1"}) }, "at the destination are %v", late(func() string {
+		return fmt.Sprint(names())
+	}))
+	if text, err := os.ReadFile(filepath.Join(remote, "21.1", "out", "n")); string(text) != "21\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	stdout, _ := w.manage(t, 0, "show", "21")
+	contains(t, "show", stdout, "files (1, 3 bytes; at rsync://")
+	if left, err := filepath.Glob(filepath.Join(w.private, "tdf.*", "return.*")); left != nil || err != nil {
+		t.Errorf("%v are left on their way, %v", left, err)
+	}
+	w.sound(t)
+}
+
+// Steps of a plan, commands among them and those that are opened later, run in the directory that they take along, on workers with
+// empty disks.
+func TestPlanTakesAlong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slots=2")
+	w.server(t)
+	w.file(t, "project/data", "7\n", 0o644)
+	w.file(t, "project/sim", "#!/bin/sh\necho $(cat data) $1\n", 0o755)
+	w.file(t, "project/run.sh", "#!/bin/sh\necho all \"$@\"\n", 0o755)
+	file := w.file(t, "plan.yaml", `defaults: {upload: project}
+steps:
+  list: {source: command:cat, argv: [data, data]}
+  each: {source: command:./sim, foreach: {lines: list}, argv: ["${item}"]}
+  report: {program: p, needs: each}
+`, 0o644)
+	for _, name := range []string{"one", "two"} {
+		w.worker(t, name, "program_dir="+w.own(t, "empty-"+name))
+	}
+	w.manage(t, 0, "plan", "run", "-q", file)
+	if got := w.hash(t, w.lastTask(t))["0:output"]; got != "all 7 7 7 7\n" {
+		t.Errorf("the report is %q", got)
+	}
 	w.sound(t)
 }

@@ -51,23 +51,41 @@ func (s *session) pin() (func(ctx context.Context, source string) (string, error
 			if err != nil {
 				return "", err
 			}
-			return s.pinned(ctx, source)
+			return s.downloaded(ctx, source)
 		}, nil
 	default:
 		return nil, cli.Usagef("--pin %q is unknown; write auto, require or off", flag.Value)
 	}
 }
 
-// pinIfPossible leaves a source as it is that cannot be read from here, and says so.
+// remembering makes a function that pins each source once.
+func remembering(pin func(context.Context, string) (string, error)) func(context.Context, string) (string, error) {
+	pins := map[string]string{}
+	return func(ctx context.Context, source string) (string, error) {
+		if pinned, known := pins[source]; known {
+			return pinned, nil
+		}
+		pinned, err := pin(ctx, source)
+		if err == nil {
+			pins[source] = pinned
+		}
+		return pinned, err
+	}
+}
+
+// pinIfPossible leaves a source as it is that cannot be read from here, and says so, unless its host answers that it has no such
+// file. A path may be there at a worker.
 func (s *session) pinIfPossible(ctx context.Context, source string) (string, error) {
 	source, err := s.checked(ctx, here(source))
 	if err != nil || strings.HasPrefix(source, task.CommandPrefix) {
 		return source, err // a command has no versions
 	}
-	pinned, err := s.pinned(ctx, source)
+	pinned, err := s.downloaded(ctx, source)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return pinned, err
+	case errors.Is(err, fetch.ErrMissing):
+		return "", fmt.Errorf("%w; correct the address, or write --pin off if only workers can see the file", err)
 	case errors.Is(err, errRelative):
 		s.warn("warning: source %s does not lie here, so each worker looks for it in its own working directory; write a path that all of them "+
 			"have, or, for what lies here, file:PATH or --upload", cli.Safe(source))
@@ -164,8 +182,8 @@ func (s *session) takenAlong(ctx context.Context, name string) (source string, e
 // errRelative means that only a worker knows which file is meant.
 var errRelative = errors.New("a relative path means another file at each worker; write an absolute one")
 
-// pinned downloads what the source holds, and keeps it in Redis, as far as there is room, for workers who do not find it there.
-func (s *session) pinned(ctx context.Context, source string) (pinned string, err error) {
+// downloaded downloads what the source holds, and keeps it in Redis, as far as there is room, for workers who do not find it there.
+func (s *session) downloaded(ctx context.Context, source string) (pinned string, err error) {
 	src, err := task.ParseSource(source)
 	if err != nil || src.SHA256 != "" {
 		return source, err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
@@ -27,7 +28,21 @@ func TestSubmitPins(t *testing.T) {
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(file))))
+	files := http.FileServer(http.Dir(filepath.Dir(file)))
+	var asked atomic.Int32 // for the program
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/run.sh":
+			asked.Add(1)
+			files.ServeHTTP(w, r)
+		case "/broken/run.sh":
+			w.WriteHeader(http.StatusForbidden)
+		case "/gone/run.sh":
+			w.WriteHeader(http.StatusGone)
+		default:
+			files.ServeHTTP(w, r)
+		}
+	}))
 	defer srv.Close()
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
 	text := "steps:\n  one:\n    program: p\n    source: " + srv.URL + "/run.sh\n"
@@ -48,7 +63,9 @@ func TestSubmitPins(t *testing.T) {
 		{"submit --program p --source file://" + file, "rsync:" + file + pin, ""},
 		{"submit --program p --pin off --source rsync:" + relative(t, file), "rsync:" + relative(t, file), ""},
 		{"submit --program p --pin off --source file:" + file, "rsync:" + file, ""},
-		{"submit --program p --source " + srv.URL + "/none/run.sh", srv.URL + "/none/run.sh", "is not pinned, so each worker runs what it finds there"},
+		{"submit --program p --source " + srv.URL + "/broken/run.sh", srv.URL + "/broken/run.sh", "is not pinned, so each worker runs what it finds there"},
+		{"submit --program p --source rsync:/no/such/run.sh", "rsync:/no/such/run.sh", "is not pinned, so each worker runs what it finds there"},
+		{"submit --program p --pin off --source " + srv.URL + "/none/run.sh", srv.URL + "/none/run.sh", ""},
 		{"submit --program p", "", "no --source says where to get program p"},
 		{"submit --program p --class c", "", ""},
 		{"submit --program p --queue go", "", ""},
@@ -69,10 +86,16 @@ func TestSubmitPins(t *testing.T) {
 	if err := b.store.Blob(t.Context(), hash, io.Discard); err != nil {
 		t.Errorf("what was pinned is not kept: %v", err)
 	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("three submissions have asked for it %d times", n)
+	}
 	for args, says := range map[string]string{
-		"submit --program p --pin require --source rsync:run.sh":                "a relative path means another file at each worker",
-		"submit --program p --pin require --source " + srv.URL + "/none/run.sh": "404",
-		"submit --program p --pin yes --source rsync:run.sh":                    "--pin \"yes\" is unknown; write auto, require or off",
+		"submit --program p --pin require --source rsync:run.sh":                                       "a relative path means another file at each worker",
+		"submit --program p --pin require --source " + srv.URL + "/none/run.sh":                        "404",
+		"submit --program p --source " + srv.URL + "/none/run.sh":                                      "HTTP status 404; correct the address, or write --pin off",
+		"submit --program p --source " + srv.URL + "/gone/run.sh":                                      "HTTP status 410; correct the address",
+		"plan submit " + planFile(t, "steps:\n  a: {program: p, source: '"+srv.URL+"/none/run.sh'}\n"): "p.yaml:2: steps.a: field source: ",
+		"submit --program p --pin yes --source rsync:run.sh":                                           "--pin \"yes\" is unknown; write auto, require or off",
 	} {
 		if r := b.unchanged(fields(args)...); r.code != 2 || !strings.Contains(r.err, says) {
 			t.Errorf("%s: ended with %d, want 2: %s", args, r.code, r.err)

@@ -1,12 +1,16 @@
 package verbs
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
@@ -89,6 +93,36 @@ func (p *planSource) read(s *session, now time.Time) error {
 		return cli.WithCode(cli.ExitUsage, err)
 	}
 	return nil
+}
+
+// takeAlong puts what steps take along into Redis, each once, and names it in their tasks. Nothing else is opened before.
+func (p *planSource) takeAlong(ctx context.Context, s *session, now time.Time) error {
+	some := false
+	err := p.plan.TakeAlong(func(name, program string) (string, error) {
+		if program != "" {
+			if err := fetch.Uploadable(name, program); err != nil {
+				return "", badUpload(err)
+			}
+		}
+		some = true
+		source, err := s.takenAlong(ctx, name)
+		if err != nil {
+			return "", badUpload(err)
+		}
+		return task.SourceSHA256(source), nil
+	})
+	if err == nil && some {
+		p.specs, p.later, err = p.plan.Specs(now)
+	}
+	return err
+}
+
+// badUpload is an error of a person, if it is about what lies here.
+func badUpload(err error) error {
+	if errors.As(err, new(*fs.PathError)) || errors.Is(err, fetch.ErrNotRunnable) {
+		err = cli.WithCode(cli.ExitUsage, err)
+	}
+	return fmt.Errorf("%w; nothing was opened", err)
 }
 
 // largestPlan bounds a plan file, in bytes.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -115,10 +116,7 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 		return err
 	}
 	p, checkQueue := sub.source.plan, s.queueCheck(ctx)
-	specs := slices.Clone(sub.source.specs)
-	for i := range sub.source.later {
-		specs = append(specs, sub.source.later[i].Specs...)
-	}
+	specs := sub.source.all()
 	for i := range specs {
 		switch err := checkQueue(specs[i].Queue); {
 		case errors.Is(err, task.ErrNoQueue):
@@ -134,7 +132,33 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 			return cli.WithCode(cli.ExitUsage, p.At(&specs[i], err))
 		}
 	}
+	if err := sub.source.takeAlong(ctx, s, now); err != nil {
+		return err
+	}
+	return sub.pin(ctx, s)
+}
+
+// pin pins the sources before there is a plan that could be left without its tasks.
+func (sub *planSubmission) pin(ctx context.Context, s *session) error {
+	for _, spec := range sub.source.all() {
+		if spec.Source == "" {
+			continue
+		}
+		if _, err := s.pinned(ctx, spec.Source); err != nil {
+			err = &statemachine.FieldError{Field: sourceField, Value: clean.Source(spec.Source), Want: "one that can be used: " + err.Error()}
+			return cli.WithCode(cli.ExitUsage, sub.source.plan.At(&spec, err))
+		}
+	}
 	return nil
+}
+
+// all are the tasks of the plan, those of later steps too.
+func (p *planSource) all() []task.Spec {
+	specs := slices.Clone(p.specs)
+	for i := range p.later {
+		specs = append(specs, p.later[i].Specs...)
+	}
+	return specs
 }
 
 func usedFor(key string, plan task.PlanID) error {

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,8 @@ type results struct {
 	n                int
 	left             map[statemachine.State]int
 	partial, retried []int64
+	// elsewhere are those whose files are at a destination that cannot be read here, by that.
+	elsewhere map[string][]int64
 }
 
 // The flags for the forms of results.
@@ -35,7 +39,7 @@ const (
 )
 
 func (a *app) results() *cobra.Command {
-	r := &results{left: map[statemachine.State]int{}}
+	r := &results{left: map[statemachine.State]int{}, elsewhere: map[string][]int64{}}
 	cmd := &cobra.Command{
 		Use: "results [TASKS]", Short: "Collect what came of tasks: a table, CSV, JSON Lines, or files",
 		Long: "results prints what came of tasks, of all of them unless some are named, in the order of their ids:\n" +
@@ -48,7 +52,8 @@ func (a *app) results() *cobra.Command {
 			retriedHelp + "\n\n" +
 			"--dir and --tar write a folder for each task, with the files output, error and task.json, a line of\n" +
 			"--jsonl, and below files what the task has returned (submit --return), as long as Redis keeps it\n" +
-			"(file_retention); the other forms say how many files that are. --name is the pattern of the folders:\n" +
+			"(file_retention), or from the directory of --return-to if it is the same here; the other forms\n" +
+			"say how many files that are. --name is the pattern of the folders:\n" +
 			nameFields + ", where index counts the\n" +
 			"tasks from 1, in the order of their ids, and anything but letters, digits and -_.,=+@ in what is put\n" +
 			"there is written as %20. If two tasks have the same name, or a folder exists, nothing is written. A\n" +
@@ -153,8 +158,13 @@ func (r *results) each(ctx context.Context, w *wholeTasks, into resultSink) erro
 		if t.Err == nil && !row.State.IsOutcome() {
 			r.left[row.State]++
 		}
-		if len(row.missing) > 0 {
-			r.partial = append(r.partial, t.ID)
+		for _, what := range row.missing {
+			if what == filesFolder && row.Files.To != "" {
+				to := row.Files.To[:strings.LastIndexByte(row.Files.To, '/')]
+				r.elsewhere[to] = append(r.elsewhere[to], t.ID)
+			} else if n := len(r.partial); n == 0 || r.partial[n-1] != t.ID {
+				r.partial = append(r.partial, t.ID)
+			}
 		}
 		if row.RetriedBy > 0 {
 			r.retried = append(r.retried, t.ID)
@@ -177,10 +187,13 @@ func (r *results) report(ctx context.Context, w *wholeTasks) error {
 		w.s.note("%d not ended yet: %s", left, countsLine(r.left))
 	}
 	w.s.noteIDs(r.partial, "not whole (output_limit, keep_rounds, file_retention, or damaged)")
+	for _, to := range slices.Sorted(maps.Keys(r.elsewhere)) {
+		w.s.noteIDs(r.elsewhere[to], "whose files cannot be read here: they were returned to "+cli.Safe(to))
+	}
 	if err := w.tell(ctx, r.n); err != nil {
 		return err
 	}
-	if left+len(r.partial)+len(w.missing) > 0 {
+	if left+len(r.partial)+len(r.elsewhere)+len(w.missing) > 0 {
 		return cli.Exit(cli.ExitTaskFailed)
 	}
 	return nil

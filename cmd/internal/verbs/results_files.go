@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -24,18 +25,23 @@ type eachFile func(name string, mode fs.FileMode, size int64, content io.Reader)
 // the round returned.
 type readFiles func(files task.Files, f eachFile) error
 
-// returnedFiles reads from Redis. An archive has no files.
+// returnedFiles reads from Redis, or from the directory that the files were returned to. An archive has no files.
 func (s *session) returnedFiles(ctx context.Context) readFiles {
-	if s.manager == nil {
-		return func(task.Files, eachFile) error { return task.ErrNoBlob }
-	}
 	return func(files task.Files, f eachFile) (err error) {
+		if s.manager == nil && files.To == "" {
+			return task.ErrNoBlob
+		}
 		packed, err := disk.NewScratch("")
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, packed.Close()) }()
-		if err = s.manager.Files(ctx, files, packed); err != nil {
+		if files.To != "" {
+			err = packReturned(ctx, files, packed)
+		} else {
+			err = s.manager.Files(ctx, files, packed)
+		}
+		if err != nil {
 			return err
 		}
 		read := func(f eachFile) error {
@@ -50,11 +56,24 @@ func (s *session) returnedFiles(ctx context.Context) readFiles {
 			_, err := io.Copy(io.Discard, content)
 			return err
 		}); err != nil {
-			s.warn("sha256 %s: %s", files.SHA256, cli.Safe(err.Error()))
+			s.warn("files %s: %s", files.Text(), cli.Safe(err.Error()))
 			return task.ErrNoBlob
 		}
 		return read(f)
 	}
+}
+
+// packReturned packs the directory that files were returned to, if this host sees it and it has as many. The error matches
+// [task.ErrNoBlob].
+func packReturned(ctx context.Context, files task.Files, w io.Writer) error {
+	count, err := fetch.PackDelivered(ctx, w, files.To)
+	if err == nil && count != files.Count {
+		err = fmt.Errorf("%d files are there, and the round has returned %d", count, files.Count)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", task.ErrNoBlob, err)
+	}
+	return err
 }
 
 // wholeStreams reads the streams of a round of which its record has an excerpt, and gives f each of them by its name. It returns

@@ -392,6 +392,60 @@ func TestResultsFiles(t *testing.T) {
 	}
 }
 
+// Files that were returned to a directory are read there, from an archive too, and links nowhere; of others is said where they are.
+func TestResultsReturnedTo(t *testing.T) {
+	t.Parallel()
+	b := odd(t)
+	shared := t.TempDir()
+	other := t.TempDir()
+	for id, to := range map[string]string{"1": "file:" + shared, "2": "file:" + shared, "3": "file:" + shared, "4": "rsync://me:canary@host/m"} {
+		b.srv.Do(t, "HSET", b.ns+":task:"+id, "return", `["out"]`, "return_to", to, "0:files", task.Files{Bytes: 4, Count: 1}.Text())
+	}
+	for name, text := range map[string]string{filepath.Join(shared, "1.0", "out", "a.csv"): "1,2\n", filepath.Join(other, "x"): "secret"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"2.0": other, "3.0": "1.0"} {
+		if err := os.Symlink(target, filepath.Join(shared, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	r := b.run("results", "--dir", dir, "1-4")
+	for _, want := range []string{
+		"2 whose files cannot be read here: they were returned to file:" + shared + ": 2-3",
+		"they were returned to rsync://***@host/m: 4",
+	} {
+		if r.code != 1 || !strings.Contains(r.err, want) {
+			t.Errorf("ended with %d, without %q: %s", r.code, want, r.err)
+		}
+	}
+	if strings.Contains(r.err, "not whole") {
+		t.Errorf("it says that something is lost: %s", r.err)
+	}
+	got := tree(t, dir)
+	maps.DeleteFunc(got, func(name, _ string) bool { return !strings.Contains(name, "/files") })
+	same(t, "the files", got, map[string]string{"1/files/out/a.csv": "1,2\n"})
+	if one := objects(t, b.must("results", "--jsonl", "1"))[0]["files"].(map[string]any); one["to"] != "file:"+shared+"/1.0" {
+		t.Errorf("files are %v", one)
+	}
+	for id, want := range map[string]string{"1": "files (1, 4 bytes; at file:" + shared + "/1.0)", "4": "at rsync://***@host/m/4.0)"} {
+		if out := b.must("show", id); !strings.Contains(out, want) || strings.Contains(out, "canary") {
+			t.Errorf("show %s lacks %q:\n%s", id, want, out)
+		}
+	}
+	if out := b.must("show", "--json", "4"); strings.Contains(out, "canary") {
+		t.Errorf("show has the password: %s", out)
+	}
+	if err := os.Remove(filepath.Join(shared, "1.0", "out", "a.csv")); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.run("results", "--dir", dir+"2", "1"); r.code != 1 || !strings.Contains(r.err, "whose files cannot be read here") {
+		t.Errorf("ended with %d: %s", r.code, r.err)
+	}
+}
+
 // Streams that the record has an excerpt of are written whole where Redis keeps them, by logs and into folders; the other forms have
 // the excerpt, and say so.
 func TestWholeStreams(t *testing.T) {

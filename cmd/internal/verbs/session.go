@@ -41,6 +41,8 @@ type session struct {
 	site    *tdf.Site
 	store   *store.Store
 	manager *manager.Manager
+	// pinned is the Pin of the manager; nil if it has none.
+	pinned func(ctx context.Context, source string) (string, error)
 }
 
 type (
@@ -70,9 +72,13 @@ func (a *app) managed(do verb, o manager.Options) verb {
 		}
 		s.cfg.TaskDefaults.Defaults["archive"] = task.ArchiveAtOnce
 		var err error
-		if o.Pin, err = s.pin(); err != nil {
+		if s.pinned, err = s.pin(); err != nil {
 			return err
 		}
+		if s.pinned != nil {
+			s.pinned = remembering(s.pinned)
+		}
+		o.Pin = s.pinned
 		s.manager = manager.New(s.site, "tdf-manager", o)
 		return do(ctx, s)
 	}

@@ -184,6 +184,7 @@ func (s *session) showFields(t *task.Task) {
 	counterRows(table, t)
 	table.Row("fail_on", t.FailOn)
 	table.Some(returnField, strings.Join(t.Return, ", "))
+	table.Some("return_to", clean.Source(t.ReturnTo))
 	policyRows(table, t)
 	table.Flush()
 }
@@ -351,7 +352,11 @@ func showRound(s *session, r *task.Round) {
 
 // showFiles writes what the round has returned, and until when Redis keeps it.
 func (s *session) showFiles(r *task.Round) {
-	if r.Files.Count == 0 {
+	switch {
+	case r.Files.Count == 0:
+		return
+	case r.Files.To != "":
+		s.printf("  files (%d, %d bytes; at %s)\n", r.Files.Count, r.Files.Bytes, cli.Safe(r.Files.To))
 		return
 	}
 	kept := "not in an archive"

@@ -4,9 +4,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/task"
 )
@@ -107,5 +110,54 @@ func TestSubmitUploadRefuses(t *testing.T) {
 	last, err := b.store.LastID(t.Context())
 	if keys := b.store.Redis.Keys(t.Context(), b.ns+":blob*").Val(); err != nil || last > 0 || len(keys) > 0 {
 		t.Errorf("task %d is open, keys %q, %v", last, keys, err)
+	}
+}
+
+// What steps of a plan take along is in Redis once, for those of its tasks that are opened later too, and stays as long as one may be opened.
+func TestPlanUpload(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := uploading(t)
+	file := planFile(t, `defaults: {upload: "`+dir+`"}
+steps:
+  list: {source: command:./sim}
+  each: {source: command:sh, foreach: {lines: list}, argv: ["${item}"]}
+  program: {program: p}
+`)
+	if id := b.must("plan", "submit", file, "--pin", "require"); id != "1\n" {
+		t.Fatal(id)
+	}
+	record, err := b.store.Task(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := record.Fields["source"]
+	hash := task.SourceSHA256(source)
+	if n, err := b.store.Redis.ZCard(t.Context(), b.ns+":blobs").Result(); err != nil || n != 1 || source != "command:./sim"+task.Pin(hash) {
+		t.Errorf("%d blobs, %v, source %s", n, err, source)
+	}
+	if record, err = b.store.Task(t.Context(), 2); err != nil || record.Fields["source"] != task.BlobSource(hash) {
+		t.Errorf("source %s, %v", record.Fields["source"], err)
+	}
+	for id := range 2 { // only the step that is to be opened refers to it
+		b.srv.Do(t, "HSET", b.ns+":task:"+strconv.Itoa(id+1), "source", "rsync:x")
+	}
+	b.store.Redis.ZAdd(t.Context(), b.ns+":blobs", redis.Z{Member: hash, Score: 1})
+	if n, _, err := b.store.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d removed, %v", n, err)
+	}
+	for text, say := range map[string]string{
+		"steps:\n  s: {source: command:x, upload: /none/of/these}":                  "p.yaml:2: steps.s.upload: pack /none/of/these: ",
+		"steps:\n  s: {program: p, upload: " + filepath.Join(dir, "data") + "}":     "steps.s.upload: program cannot be run: ",
+		"steps:\n  s: {program: p, queue: none, upload: /none/of/these}":            "steps.s: ",
+		"steps:\n  s: {program: p, source: 'rsync:/x/run.sh', upload: " + dir + "}": "steps.s: field upload: ",
+	} {
+		r := b.run("plan", "submit", planFile(t, text))
+		if r.code != 2 || !strings.Contains(r.err, say) {
+			t.Errorf("%s: ended with %d: %s", text, r.code, r.err)
+		}
+	}
+	if last, err := b.store.LastID(t.Context()); last != 2 || err != nil {
+		t.Errorf("task %d was opened, %v", last, err)
 	}
 }

@@ -221,9 +221,9 @@ func limitKeys(w *Worker) []key {
 func fetchKeys(w *Worker) []key {
 	return []key{
 		{"fetch_timeout", "600", seconds(&w.FetchTimeout, time.Second, longest), "Longest time to fetch and unpack one program."},
-		{"fetch_max_bytes", "1GiB", size(&w.FetchMaxBytes, 1, tib), "Largest program, as downloaded and as unpacked."},
-		{"fetch_max_entries", "100000", integer(&w.FetchMaxEntries, 1, 10_000_000), "Most entries of an archive."},
-		{"fetch_max_file_bytes", "512MiB", size(&w.FetchMaxFileBytes, 1, tib), "Largest file of an archive."},
+		{"fetch_max_bytes", "1GiB", size(&w.FetchMaxBytes, 1, tib), "Largest program, as downloaded and as unpacked; and most bytes of the files that a round returns elsewhere than to Redis (`return_to`)."},
+		{"fetch_max_entries", "100000", integer(&w.FetchMaxEntries, 1, 10_000_000), "Most entries of an archive; and most such files."},
+		{"fetch_max_file_bytes", "512MiB", size(&w.FetchMaxFileBytes, 1, tib), "Largest file of an archive; and of those that are returned so."},
 		{"fetch_max_redirects", "5", integer(&w.FetchMaxRedirects, 0, 20), "Most redirects of a download."},
 		{"revalidate", "60", seconds(&w.Revalidate, time.Second, longest), "Longest time for which a source without `#sha256=HEX` is taken for unchanged. A local path is looked at before each round."},
 		{"netrc_file", "", textOrNone(&w.NetrcFile), "File in netrc form with the logins of http and https sources."},

@@ -64,8 +64,8 @@ type ClaimRequest struct {
 type Claimed struct {
 	// Task is what decisions about the round are made from.
 	Task statemachine.Task
-	// Spec is what there is to run: Program, Source, Input, Argv, Variables, Stdin, FailOn, OnCut, Return, ReturnOn, Workdir, MemoryMax,
-	// PidsMax, Nice, Queue, Class, Needs, Args and Meta.
+	// Spec is what there is to run: Program, Source, Input, Argv, Variables, Stdin, FailOn, OnCut, Return, ReturnOn, ReturnTo, Workdir,
+	// MemoryMax, PidsMax, Nice, Queue, Class, Needs, Args and Meta.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
 	Bucket task.Bucket
@@ -235,7 +235,7 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 		Spec: task.Spec{
 			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
 			Queue: bucket.QueueName(), Class: bucket.Class, Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
-			Workdir: f.Get("workdir"), Stdin: f.Get("stdin"), OnCut: f.Get("on_cut"), ReturnOn: f.Get("return_on"),
+			Workdir: f.Get("workdir"), Stdin: f.Get("stdin"), OnCut: f.Get("on_cut"), ReturnOn: f.Get("return_on"), ReturnTo: f.Get("return_to"),
 		},
 	}
 	if text := f.Get("meta"); text != "" {
@@ -289,7 +289,7 @@ var (
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
 		"argv", "args", "meta", PlanField, AvoidField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
-		"variables", "return", "return_on", "stdin", "memory_max", "pids_max", "nice",
+		"variables", "return", "return_on", "return_to", "stdin", "memory_max", "pids_max", "nice",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 
