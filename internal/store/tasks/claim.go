@@ -263,8 +263,11 @@ func decodeTexts(text string) (texts map[string]string) {
 
 // limitOf reads a limit; -1 for what is no number, so that nobody takes it for no limit.
 func limitOf(text string) int64 {
+	if text == "" {
+		return 0
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil && text != "" {
+	if err != nil {
 		return -1
 	}
 	return n
@@ -356,9 +359,15 @@ func (s *Tasks) turned(commits []Commit, req *ClaimRequest, answer conn.Reply, e
 
 // taskWords are the fields that scripts read of a task, which follow from package task.
 var taskWords = map[string]string{
-	"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore), "EVIDENCE_TTL": evidenceTTL,
+	"--[[header]]": luaList(headerFields), "--[[first]]": luaList(claimFirst), "--[[more]]": luaList(claimedMore), "EVIDENCE_TTL": evidenceTTL,
 	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs),
 	"MAX_AHEAD": strconv.Itoa(config.MaxAhead),
+}
+
+// claimFirst are the fields that the claim reads of each task: what it answers is among them.
+var claimFirst = []string{
+	"state", "round", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts", "program", "source", "input",
+	"log", "id", "namespace", "0:open", "archive",
 }
 
 // luaList is a list of fields as a script has it behind others.

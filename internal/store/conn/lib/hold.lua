@@ -16,8 +16,9 @@ end
 -- are there.
 local function read(id)
   local key = K.task(id)
-  local b = redis.pcall('HMGET', key, 'state', 'round', 'start_after', 'end_before', 'timeout', 'fails',
-    'timeouts', 'max_fails', 'max_timeouts', 'program', 'source', 'input', 'log', 'id', 'namespace', '0:open', 'archive')
+  local fields = redis.pcall('HLEN', key)
+  -- What is archived at once and has one field more has its job, mostly, and is asked for that in the same command.
+  local b = fields == 18 and redis.pcall('HMGET', key--[[first]], 'plan') or redis.pcall('HMGET', key--[[first]])
   if not (b[1] and b[2] and b[10] and b[11] and b[12] and string.match(b[2], '^%d+$')) then return nil end
   for i = 3, 9 do
     b[i] = b[i] and number(b[i])
@@ -25,8 +26,8 @@ local function read(id)
   end
   local t = {id, '', '', '', b[1], b[2], '', unpack(b, 3, 12)}
   t[18] = b[17] or ''
-  local others = b[13] and b[14] and b[15] and b[16] and redis.call('HLEN', key) - (b[17] and 17 or 16) or 2
-  if others > 1 or others == 1 and string.sub(redis.call('HGET', key, 'plan') or '', 1, 1) ~= 'j' then -- more than its job
+  local known = b[17] and (string.sub(b[18] or '', 1, 1) == 'j' and 18 or 17) or 16
+  if not (b[13] and b[14] and b[15] and b[16]) or fields > known then
     local more = redis.call('HMGET', key, 'rev'--[[more]])
     t[7] = more[1] or ''
     for i = 2, #more do t[17 + i] = more[i] or '' end
