@@ -3,7 +3,9 @@ package manager
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -139,5 +141,37 @@ func TestSelectInJob(t *testing.T) {
 		if !slices.Equal(found, c.want) {
 			t.Errorf("%s: %v, want %v", name, found, c.want)
 		}
+	}
+}
+
+// To look at a job costs the same whatever it has of tasks.
+func TestJobOfManyTasks(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	commands := func(ns string, n int) (count int) {
+		site := storetest.At(t, storetest.Where(srv), ns, nil)
+		m := New(site, "m", Options{})
+		id, _, err := submitJob(t.Context(), m, n, task.PlanSpec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := regexp.MustCompile(`total_commands_processed:(\d+)`)
+		read := func() int {
+			n, err := strconv.Atoi(total.FindStringSubmatch(srv.Do(t, "INFO", "stats").(string))[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		before := read()
+		p, err1 := m.Plan(t.Context(), id)
+		_, err2 := m.Underway(t.Context())
+		if err := errors.Join(err1, err2); err != nil || p.Left != int64(n) {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		return read() - before
+	}
+	if few, many := commands("few", 10), commands("many", 5000); few != many {
+		t.Errorf("a job of 10 tasks takes %d commands, one of 5000 %d", few, many)
 	}
 }

@@ -2,11 +2,15 @@ package verbs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -167,5 +171,38 @@ func TestLastOfOne(t *testing.T) {
 	}
 	if found, err := b.store.Task(t.Context(), 1); err != nil || found.State != statemachine.Archived {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// A verb that changes many tasks says how far it is: of how many, where they are named or are those of a job.
+func TestBulkProgress(t *testing.T) {
+	t.Parallel()
+	b := jobBench(t)
+	s := &session{cmd: &cobra.Command{Use: "cancel"}, manager: manager.New(b.site(), "tdf-manager", manager.Options{})}
+	for _, c := range []struct {
+		words  []string
+		state  []string
+		states []statemachine.State
+		want   string
+	}{
+		{[]string{"j3"}, nil, []statemachine.State{statemachine.Open}, "3/4"},
+		{[]string{"j1"}, nil, statemachine.Outcomes(), "3/3"},
+		{[]string{"j1"}, []string{"failed"}, statemachine.Outcomes(), "3 tasks"},
+		{[]string{"1,5-8"}, nil, nil, "3/5"},
+		{[]string{"all"}, nil, nil, "3 tasks"},
+	} {
+		v := &bulkVerb{states: c.states}
+		v.choice.Tasks, v.choice.States = c.words, c.state
+		sel, err := v.choice.Selection(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := v.progress(t.Context(), s, sel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.done.Add(3); !slices.Equal(p.lines(false), []string{c.want}) {
+			t.Errorf("%s of %q: %q, want %q", c.words, c.state, p.lines(false), c.want)
+		}
 	}
 }
