@@ -62,8 +62,8 @@ func (a *app) submit() *cobra.Command {
 			"--key a second submission opens nothing and prints the id of the first.",
 		Example: "  tdf-manager submit -- simulate --seed 7\n" +
 			"  tdf-manager submit -e LANG=C -e TOKEN -- simulate\n" +
-			"  tdf-manager submit --array 1-100 --stdin model.json -- simulate --seed {}\n" +
-			"  tdf-manager submit --each-line commands.txt\n" +
+			"  tdf-manager submit --array 1-100%8 --stdin model.json -- simulate --seed {}\n" +
+			"  tdf-manager submit --after j7 --each-line commands.txt\n" +
 			"  tdf-manager submit --upload . --return out.csv --array 1-9 -- ./simulate {}\n" +
 			"  ls /data/*.wav | tdf-manager submit --wait --each-line - -- flac {}\n" +
 			"  tdf-manager submit --program sum --source https://host/sum.tar.gz -- 1 2 3\n" +
