@@ -265,6 +265,9 @@ func (sub *submission) checkFlags(s *session) error {
 	if slices.Contains([]string{sub.eachLine, sub.fromJSON}, "-") && sub.stdin == "-" {
 		return cli.Usagef("--stdin and the lines of the tasks would be read from the same stdin; write one of them to a file, and give its path")
 	}
+	if name := "return-to"; flags.Changed(name) && !flags.Changed(returnField) && sub.fromJSON == "" {
+		return cli.Usagef("--%s says where files go, and nothing is returned; name the files by --return", name)
+	}
 	if sub.hold == heldAnyway && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
 		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
 	}

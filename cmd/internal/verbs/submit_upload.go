@@ -51,11 +51,15 @@ func badStdin(text string) error {
 	if !here {
 		return nil
 	}
-	file, err := os.Open(name)
-	if err == nil {
-		info, failed := file.Stat()
-		if err = errors.Join(failed, file.Close()); err == nil && info.IsDir() {
-			err = errors.New("it is a directory")
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = errors.New("it is a directory")
+	case info.Mode().IsRegular(): // opening a named pipe would take away what somebody writes into it
+		var file *os.File
+		if file, err = os.Open(name); err == nil {
+			err = file.Close()
 		}
 	}
 	if err == nil {
