@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/disk"
@@ -52,15 +54,11 @@ func badStdin(text string) error {
 		return nil
 	}
 	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-	case info.IsDir():
+	if err == nil && info.IsDir() {
 		err = errors.New("it is a directory")
-	case info.Mode().IsRegular(): // opening a named pipe would take away what somebody writes into it
-		var file *os.File
-		if file, err = os.Open(name); err == nil {
-			err = file.Close()
-		}
+	}
+	if err == nil { // not by opening it: a named pipe would lose what somebody writes into it
+		err = unix.Access(name, unix.R_OK)
 	}
 	if err == nil {
 		return nil

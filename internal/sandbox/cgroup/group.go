@@ -123,14 +123,11 @@ func (l Limits) validate() error {
 func (g *Group) Limit(l Limits) error {
 	most := g.tree.limits
 	lower := Limits{MemoryMax: lowest(l.MemoryMax, most.MemoryMax), PidsMax: lowest(l.PidsMax, most.PidsMax)}
-	err := g.apply(lower)
-	if err != nil || lower.MemoryMax == 0 {
+	dir, v1 := g.place("memory")
+	if err := g.apply(lower); err != nil || v1 || lower.MemoryMax == 0 {
 		return err
 	}
-	if dir, v1 := g.place("memory"); !v1 { // which refuses such a limit, where version 2 takes it and kills who comes
-		return lower.holds(dir)
-	}
-	return nil
+	return lower.holds(dir) // version 1 refuses a limit that is too low; version 2 takes it, and kills who comes
 }
 
 // holds is an error if a group of version 2 has used more.
