@@ -265,9 +265,6 @@ func (sub *submission) checkFlags(s *session) error {
 	if slices.Contains([]string{sub.eachLine, sub.fromJSON}, "-") && sub.stdin == "-" {
 		return cli.Usagef("--stdin and the lines of the tasks would be read from the same stdin; write one of them to a file, and give its path")
 	}
-	if name := "return-to"; flags.Changed(name) && !flags.Changed(returnField) && sub.fromJSON == "" {
-		return cli.Usagef("--%s says where files go, and nothing is returned; name the files by --return", name)
-	}
 	if sub.hold == heldAnyway && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
 		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
 	}
@@ -282,9 +279,12 @@ func (sub *submission) checkFlags(s *session) error {
 	return nil
 }
 
-// checkWhat refuses a submission that does not say what is to be run.
+// checkWhat refuses a submission that does not say what is to be run, or to be returned.
 func (sub *submission) checkWhat(s *session) error {
 	flags := s.cmd.Flags()
+	if flags.Changed("return-to") && !flags.Changed(returnField) && sub.fromJSON == "" {
+		return cli.Usagef("--return-to says where files go, and nothing is returned; name the files by --return")
+	}
 	if *sub.texts[programField] != "" || flags.Changed("from-json") {
 		return nil
 	}
