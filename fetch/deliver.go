@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -85,26 +86,30 @@ func (f *Fetcher) Collect(ctx context.Context, r Return) (*Parcel, error) {
 // stagePrefix begins the names of the directories in Return.Scratch.
 const stagePrefix = "return."
 
-// begin makes an empty directory for the files, and a note of it for [Fetcher.Abandon].
+// begin makes an empty directory for the files.
 func (p *Parcel) begin() error {
 	dir := filepath.Join(p.stage, stagedFiles)
 	err := remove.Tree(p.stage)
 	if err == nil {
 		err = os.Mkdir(p.stage, 0o700)
 	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(p.stage, stagedTo), []byte(p.to.Location), 0o600)
-	}
 	switch {
 	case err != nil:
 	case p.to.Kind == task.SourceLocal:
-		return p.failed(p.of.As(p.beginThere))
+		if err = p.note(); err == nil {
+			return p.failed(p.of.As(p.beginThere))
+		}
 	default:
 		if err = os.Mkdir(dir, 0o755); err == nil {
 			p.files, err = os.OpenRoot(dir)
 		}
 	}
 	return p.notStaged(err)
+}
+
+// note tells [Fetcher.Abandon] that there is something at the destination, soon, and that it is of this round.
+func (p *Parcel) note() error {
+	return os.WriteFile(filepath.Join(p.stage, stagedTo), []byte(p.to.Location), 0o600)
 }
 
 // failed is an error of the destination, notStaged one of the way to it.
@@ -238,6 +243,10 @@ func (p *Parcel) Deliver(ctx context.Context) (task.Files, error) {
 
 // rename does not replace a directory that holds something, and follows no link.
 func (p *Parcel) rename() error {
+	if !p.ours() {
+		return fmt.Errorf("%s has been removed or replaced meanwhile, as by another namespace that returns files here; "+
+			"name another directory", draft(p.name))
+	}
 	if err := syncDirs(p.files, "."); err != nil {
 		return err
 	}
@@ -250,6 +259,13 @@ func (p *Parcel) rename() error {
 	return disk.SyncIn(p.at, ".")
 }
 
+// ours reports whether the draft at the destination is the directory that was filled.
+func (p *Parcel) ours() bool {
+	there, err1 := p.at.Lstat(draft(p.name))
+	filled, err2 := p.files.Stat(".")
+	return err1 == nil && err2 == nil && os.SameFile(there, filled)
+}
+
 // send transfers the files by rsync, which gives them their names when it has all of them.
 func (p *Parcel) send(ctx context.Context) error {
 	if err := p.look(ctx); err == nil {
@@ -257,6 +273,9 @@ func (p *Parcel) send(ctx context.Context) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if err := p.note(); err != nil {
+		return p.notStaged(err)
 	}
 	p.sent = true
 	return p.rsync(ctx, []string{stagedFiles + "/", p.there() + "/"}, "--recursive", "--perms", "--delay-updates")
@@ -288,7 +307,7 @@ const tidyTime = 10 * time.Second
 func (p *Parcel) Close(ctx context.Context) error {
 	var errs []error
 	if p.at != nil {
-		errs = append(errs, p.of.As(func() error { return removeDraft(p.at, p.name) }), p.at.Close())
+		errs = append(errs, p.of.As(p.removeDraft), p.at.Close())
 	}
 	if p.files != nil {
 		errs = append(errs, p.files.Close())
@@ -299,13 +318,17 @@ func (p *Parcel) Close(ctx context.Context) error {
 	return errors.Join(append(errs, remove.Tree(p.stage))...)
 }
 
-func removeDraft(at *os.Root, name string) error {
-	dir, err := at.Open(".")
+// removeDraft removes what was not renamed, and nothing that is another's by now.
+func (p *Parcel) removeDraft() error {
+	if p.files != nil && !p.ours() {
+		return nil
+	}
+	dir, err := p.at.Open(".")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }() // nothing is written through it
-	return remove.In(dir, draft(name))
+	return remove.In(dir, draft(p.name))
 }
 
 // unsend removes the directory of the round at the destination, if it is there, and nothing else.
@@ -322,31 +345,40 @@ func (p *Parcel) unsend(ctx context.Context) error {
 		"--recursive", "--delete", "--include=/"+p.name, "--include=/"+p.name+"/**", "--exclude=*")
 }
 
-// Abandon removes what was on its way when a process was killed, whose Return.Scratch that directory was. as is like Return.As.
+// Abandon removes what was on its way when a process was killed, whose Return.Scratch that directory was. as is like Return.As. It takes
+// little longer than for one parcel, also where rsync's host is away.
 func (f *Fetcher) Abandon(ctx context.Context, scratch string, as func(func() error) error) error {
-	stages, err := filepath.Glob(filepath.Join(scratch, stagePrefix+"*"))
-	errs := []error{err}
-	for _, stage := range stages {
-		text, _ := os.ReadFile(filepath.Join(stage, stagedTo))
-		to, err := task.ParseDestination(string(text))
-		if err != nil { // it was killed before anything was on its way
-			errs = append(errs, remove.Tree(stage))
-			continue
+	entries, err := os.ReadDir(scratch)
+	errs := make([]error, 1+len(entries))
+	errs[0] = err
+	var all sync.WaitGroup
+	for i, e := range entries {
+		if name, is := strings.CutPrefix(e.Name(), stagePrefix); is {
+			p := &Parcel{fetcher: f, of: Return{As: as}, name: name, stage: filepath.Join(scratch, e.Name())}
+			all.Go(func() { errs[1+i] = p.abandon(ctx) })
 		}
-		name := strings.TrimPrefix(filepath.Base(stage), stagePrefix)
-		p := &Parcel{fetcher: f, of: Return{As: as}, to: to, name: name, stage: stage}
-		if p.sent = to.Kind != task.SourceLocal; !p.sent {
-			err = as(func() (err error) {
-				p.at, err = os.OpenRoot(to.Path)
-				return err
-			})
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		errs = append(errs, p.failed(errors.Join(err, p.Close(ctx))))
 	}
+	all.Wait()
 	return errors.Join(errs...)
+}
+
+// abandon closes a parcel of which only the stage is left.
+func (p *Parcel) abandon(ctx context.Context) error {
+	text, _ := os.ReadFile(filepath.Join(p.stage, stagedTo))
+	to, err := task.ParseDestination(string(text))
+	if err != nil { // it was killed before anything was on its way
+		return remove.Tree(p.stage)
+	}
+	if p.to, p.sent = to, to.Kind != task.SourceLocal; !p.sent {
+		err = p.of.As(func() (err error) {
+			p.at, err = os.OpenRoot(to.Path)
+			return err
+		})
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return p.failed(errors.Join(err, p.Close(ctx)))
 }
 
 // PackDelivered packs what a round has returned to a directory, task.Files.To, as [PackFiles] does, and returns how many files that are.

@@ -239,6 +239,7 @@ func TestAbandon(t *testing.T) {
 		p, err := f.Collect(t.Context(), r)
 		noErr(t, err)
 		if p.at == nil {
+			noErr(t, p.note())
 			noErr(t, os.MkdirAll(filepath.Join(dir, "7.1", ".~tmp~"), 0o755))
 		}
 		if len(below(t, dir)) != 1 || len(below(t, r.Scratch)) == 0 {
@@ -249,12 +250,56 @@ func TestAbandon(t *testing.T) {
 		wantBelow(t, r.Scratch, map[string]int64{})
 		noErr(t, p.Close(t.Context()))
 	}
-	scratch := t.TempDir()
+	scratch := filepath.Join(t.TempDir(), "a[b]*") // no pattern
 	for name, text := range map[string]string{"1.0": "", "1.1": "file:/none/of/these", "1.2": "nonsense"} {
 		write(t, filepath.Join(scratch, stagePrefix+name, stagedTo), []byte(text), 0o600)
 	}
 	noErr(t, f.Abandon(t.Context(), scratch, func(f func() error) error { return f() }))
 	wantBelow(t, scratch, map[string]int64{})
+}
+
+// What was there before a transfer began is not what it has left.
+func TestAbandonWhatNeverBegan(t *testing.T) {
+	t.Parallel()
+	dir, all := destinations(t)
+	f := newFetcher(t, testOptions(t))
+	r := returning(t, all[1], map[string]int64{"out/a": 1})
+	p, err := f.Collect(t.Context(), r)
+	noErr(t, err)
+	write(t, filepath.Join(dir, "7.1", "old"), nil, 0o600)
+	noErr(t, f.Abandon(t.Context(), r.Scratch, r.As))
+	wantBelow(t, dir, map[string]int64{"7.1/old": 0})
+	wantBelow(t, r.Scratch, map[string]int64{})
+	noErr(t, p.Close(t.Context()))
+}
+
+// A host that is away is waited for once, however much was on its way there.
+func TestAbandonAtOnce(t *testing.T) {
+	t.Parallel()
+	o, begun, met := testOptions(t), t.TempDir(), t.TempDir()
+	o.RsyncPath, _ = fakeRsync(t, `echo >`+begun+`/$$; until [ $(ls `+begun+` | wc -l) = 2 ]; do sleep 0.01; done; echo >`+met+`/$$; exit 23`)
+	scratch := t.TempDir()
+	for _, name := range []string{"1.0", "2.0"} {
+		write(t, filepath.Join(scratch, stagePrefix+name, stagedTo), []byte("rsync:host:dir"), 0o600)
+	}
+	noErr(t, newFetcher(t, o).Abandon(t.Context(), scratch, func(f func() error) error { return f() }))
+	if n := len(below(t, met)); n != 2 {
+		t.Errorf("%d of 2 were asked at once", n)
+	}
+	wantBelow(t, scratch, map[string]int64{})
+}
+
+// Where somebody else fills a directory of that name, what he has written is not what is delivered, and stays his.
+func TestDeliverBesideAnother(t *testing.T) {
+	t.Parallel()
+	dir, all := destinations(t)
+	f := newFetcher(t, testOptions(t))
+	_, err := deliver(t, f, returning(t, all[0], map[string]int64{"out/a": 1}), func() {
+		noErr(t, os.RemoveAll(filepath.Join(dir, draft("7.1"))))
+		write(t, filepath.Join(dir, draft("7.1"), "half"), nil, 0o600)
+	})
+	wantErr(t, err, ErrUndelivered, draft("7.1")+" has been removed or replaced", "name another directory")
+	wantBelow(t, dir, map[string]int64{draft("7.1/half"): 0})
 }
 
 // A destination that is full says so, and nothing half stays there.

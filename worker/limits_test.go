@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -48,6 +49,29 @@ func TestMemoryOfTheTask(t *testing.T) {
 	if got := s.worker(t).Labels; !slices.Equal(got, []string{"commands=on", "memory_max=on", "pids_max=on"}) {
 		t.Errorf("offers %q", got)
 	}
+}
+
+// What earlier rounds of the slot have left in its cgroup is not the task's: it gets an empty one.
+func TestMemoryThatEarlierRoundsLeft(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, for memory_max")
+	}
+	left, err := os.CreateTemp("/dev/shm", "tdf-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(left.Close(), os.Remove(left.Name())) })
+	s := newSite(t)
+	s.start(t, setting(t, "memory_max=60MiB"), func(o *options) {
+		if o.container, err = shim.New(shim.Options{Want: shim.Group, Name: s.Namespace, MemoryMax: o.MemoryMax}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.await(t, s.open(t, command(t, "dd", "if=/dev/zero", "of="+left.Name(), "bs=1M", "count=20")), sm.Executed)
+	const own = "commands=on,memory_max=on"
+	got := s.await(t, s.open(t, command(t, "echo", "fine"), limited(own, "memory_max", "10485760")), sm.Executed)
+	checkFields(t, got, map[string]string{"0:output": "fine\n", "0:error": "", "round": "0"})
 }
 
 // A worker without limits of its own does not get a task that has some, and hands back the one of a foreign client.

@@ -2,10 +2,13 @@ package verbs
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/task"
 )
@@ -69,7 +72,7 @@ func TestSubmitStdinRefuses(t *testing.T) {
 	b := newBench(t)
 	dir := t.TempDir()
 	for args, say := range map[string]string{
-		"--stdin DIR/none -- cat":                         "stdin \"DIR/none\": open DIR/none: no such file",
+		"--stdin DIR/none -- cat":                         "stdin \"DIR/none\": stat DIR/none: no such file",
 		"--stdin DIR -- cat":                              "stdin \"DIR\": it is a directory",
 		"--stdin= -- cat":                                 "--stdin is empty",
 		"--stdin - --each-line - -- cat":                  "from the same stdin",
@@ -86,5 +89,32 @@ func TestSubmitStdinRefuses(t *testing.T) {
 	last, err := b.store.LastID(t.Context())
 	if keys := b.store.Redis.Keys(t.Context(), b.ns+":blob*").Val(); err != nil || last > 0 || len(keys) > 0 {
 		t.Errorf("task %d is open, keys %q, %v", last, keys, err)
+	}
+}
+
+// A named pipe is opened once: who writes into it would not come again.
+func TestSubmitStdinFromAPipe(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error, 1)
+	go func() { wrote <- os.WriteFile(pipe, []byte("from a pipe"), 0) }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan result, 1)
+	go func() { done <- b.runWith(ctx, "", "submit", "--stdin", pipe, "--array", "1-2", "--", "cat") }()
+	select {
+	case r := <-done:
+		if err := <-wrote; r.code != 0 || err != nil {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	case <-ctx.Done():
+		t.Fatal("waits for another writer")
+	}
+	if got := stdinOf(t, b, 2); got != "from a pipe" {
+		t.Errorf("it reads %q", got)
 	}
 }

@@ -148,6 +148,7 @@ func TestSubmitRefusesDemands(t *testing.T) {
 		"--array 1-3 --each-line -": {"none of the others"},
 		"--each-line - --key k":     {"--key", "--request-key"},
 		"--from-json - --array 1":   {"none of the others"},
+		"--return-to /x":            {"nothing is returned; name the files by --return"},
 	} {
 		r := b.unchanged(append([]string{"submit", "--program", "p"}, fields(args)...)...)
 		if r.code != 2 {

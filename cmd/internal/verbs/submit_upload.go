@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/disk"
@@ -51,12 +53,12 @@ func badStdin(text string) error {
 	if !here {
 		return nil
 	}
-	file, err := os.Open(name)
-	if err == nil {
-		info, failed := file.Stat()
-		if err = errors.Join(failed, file.Close()); err == nil && info.IsDir() {
-			err = errors.New("it is a directory")
-		}
+	info, err := os.Stat(name)
+	if err == nil && info.IsDir() {
+		err = errors.New("it is a directory")
+	}
+	if err == nil { // not by opening it: a named pipe would lose what somebody writes into it
+		err = unix.Access(name, unix.R_OK)
 	}
 	if err == nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -55,6 +56,17 @@ func TestLimitsOfVersion2(t *testing.T) {
 	mustNot(t, l.apply("memory", noSwap, true))
 	expectFile(t, noSwap, "memory.limit_in_bytes", "1000")
 	if err := l.apply("pids", noSwap, true); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A limit below what is used is none in version 2, which takes it all the same.
+func TestLimitBelowWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"memory.max": "", "memory.current": "4096\n"})
+	g := &Group{tree: &Tree{limits: Limits{MemoryMax: 8192}}, v2: dir}
+	mustNot(t, errors.Join(g.Limit(Limits{}), g.Limit(Limits{MemoryMax: 4096})))
+	if err := g.Limit(Limits{MemoryMax: 4095}); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("got %v", err)
 	}
 }

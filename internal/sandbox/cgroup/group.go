@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 var errNoMemory = fmt.Errorf("cgroup: the group has no memory controller: %w", errors.ErrUnsupported)
@@ -118,11 +119,27 @@ func (l Limits) validate() error {
 }
 
 // Limit gives the group other limits, as far as they are within those of its tree; 0 is that of the tree. It is for a group
-// that is empty.
+// that is empty. The error matches EBUSY if what it has used before is beyond the limit and cannot be freed; the group is of no use then.
 func (g *Group) Limit(l Limits) error {
 	most := g.tree.limits
 	lower := Limits{MemoryMax: lowest(l.MemoryMax, most.MemoryMax), PidsMax: lowest(l.PidsMax, most.PidsMax)}
-	return g.apply(lower)
+	dir, v1 := g.place("memory")
+	if err := g.apply(lower); err != nil || v1 || lower.MemoryMax == 0 {
+		return err
+	}
+	return lower.holds(dir) // version 1 refuses a limit that is too low; version 2 takes it, and kills who comes
+}
+
+// holds is an error if a group of version 2 has used more.
+func (l Limits) holds(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "memory.current"))
+	if err != nil {
+		return fmt.Errorf("read memory.current: %w", err)
+	}
+	if used, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err != nil || used > l.MemoryMax {
+		return fmt.Errorf("set %d: memory.current is %q: %w", l.MemoryMax, text, syscall.EBUSY)
+	}
+	return nil
 }
 
 // lowest is the lower one of two limits, but no limit where there can be none.

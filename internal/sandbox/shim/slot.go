@@ -361,15 +361,15 @@ func (f *fault) startError(p *Program) error {
 // limited says that the round has limits of its own.
 func (p *Program) limited() bool { return p.MemoryMax > 0 || p.PidsMax > 0 }
 
-// limit gives the slot the limits of a round.
+// limit gives the slot the limits of a round. Where earlier rounds have left memory in its cgroup that cannot be freed, such as page
+// cache or files in /dev/shm, the slot is lost: another one begins with an empty cgroup.
 func (s *Slot) limit(p *Program) error {
 	o := &s.container.options
-	err := errNoLimits
-	if s.group != nil && (p.MemoryMax == 0 || o.MemoryMax > 0) && (p.PidsMax == 0 || o.PidsMax > 0) {
-		err = s.group.Limit(cgroup.Limits{MemoryMax: p.MemoryMax, PidsMax: p.PidsMax})
+	if s.group == nil || p.MemoryMax > 0 && o.MemoryMax == 0 || p.PidsMax > 0 && o.PidsMax == 0 {
+		return process.NewStartError(p.Dir, p.File, process.ReasonLimits, errNoLimits)
 	}
-	if err != nil {
-		return process.NewStartError(p.Dir, p.File, process.ReasonLimits, err)
+	if err := s.group.Limit(cgroup.Limits{MemoryMax: p.MemoryMax, PidsMax: p.PidsMax}); err != nil {
+		return s.lose(fmt.Errorf("%w: %w", ErrShimLost, process.NewStartError(p.Dir, p.File, process.ReasonLimits, err)))
 	}
 	return nil
 }
