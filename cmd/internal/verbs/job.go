@@ -116,12 +116,17 @@ func (s *session) showJob(ctx context.Context) (done bool, err error) {
 	if s.args[0] == bulk.LastTask && p.Total == 1 {
 		return false, nil
 	}
+	return true, s.showAsJob(ctx, p)
+}
+
+// showAsJob prints how far a plan is, at a cost that does not grow with its tasks.
+func (s *session) showAsJob(ctx context.Context, p *task.Plan) error {
 	running, err := s.manager.Underway(ctx)
 	if err != nil {
-		return true, err
+		return err
 	}
-	j := &job{*p, running[id]}
-	return true, s.result(j, func() { printJob(s, j) })
+	j := &job{*p, running[p.ID]}
+	return s.result(j, func() { printJob(s, j) })
 }
 
 func printJob(s *session, j *job) {

@@ -169,3 +169,20 @@ func TestLastOfOne(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
+
+// Verbs about plans take a job too. It is shown at a cost that does not grow with its tasks, and there is nothing to draw.
+func TestJobAsPlan(t *testing.T) {
+	t.Parallel()
+	b := jobBench(t)
+	wantText(t, b.must("plan", "show", "1"), "job", "j1", "sweep")
+	for _, verb := range []string{"hold", "resume", "cancel"} {
+		b.must("plan", verb, "j3")
+	}
+	if r := b.run("plan", "show", "j1", "--graph", "text"); r.code != 2 || !strings.Contains(r.err, "tdf-manager ls j1") {
+		t.Errorf("drawn: %+v", r)
+	}
+	b.srv.Do(t, "SET", b.ns+":plans", "no set")
+	if r := b.run("plan", "show", "last"); r.code != 1 || !strings.Contains(r.err, "WRONGTYPE") {
+		t.Errorf("the last of damaged plans: %+v", r)
+	}
+}
