@@ -89,7 +89,7 @@ func (j *job) state() string {
 		return "opening"
 	case j.State == task.PlanReady:
 		return "running"
-	case j.State == task.PlanFailed && j.unsuccessful() == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
+	case j.State == task.PlanFailed && j.unsuccessful() > 0 && j.unsuccessful() == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
 		return string(task.PlanCancelled) // by hand
 	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, heldByJob):
 		return "after " + strings.TrimPrefix(j.HeldBy, heldByJob)

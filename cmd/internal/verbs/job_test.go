@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // failing fails the tasks with that input.
@@ -184,5 +186,44 @@ func TestJobAsPlan(t *testing.T) {
 	b.srv.Do(t, "SET", b.ns+":plans", "no set")
 	if r := b.run("plan", "show", "last"); r.code != 1 || !strings.Contains(r.err, "WRONGTYPE") {
 		t.Errorf("the last of damaged plans: %+v", r)
+	}
+}
+
+// A wait for a job whose submission has not ended says so once that is late, also if nothing else happens: where all that was opened has
+// ended, and where nothing runs before.
+func TestWaitForAJobThatIsOpening(t *testing.T) {
+	t.Parallel()
+	for says, spec := range map[string]task.PlanSpec{
+		"all 1 tasks of j1 that were opened have ended, and its submission has not": {}, "nothing of j1 runs, and its submission has not": {Window: 1},
+	} {
+		b := newBench(t)
+		spec.Job, spec.RequestKey = true, "k"
+		id, err := b.store.NewPlan(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.store.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec()}, Plan: id}); err != nil {
+			t.Fatal(err)
+		}
+		worktest.Drain(t, b.store, worktest.Echo)
+		run := b.start(t.Context(), "wait", "j1")
+		b.srv.Do(t, "HSET", b.ns+":plan:1", "created", "1000")
+		run.says(t, run.err, says)
+		b.must("plan", "cancel", "j1")
+		storetest.AdvancePlans(t, b.store, 100, true)
+		run.ends(t, map[bool]int{true: 1, false: 0}[spec.Window > 0])
+	}
+}
+
+// A plan that has failed because steps could not be opened was not cancelled.
+func TestStateOfAJob(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]task.Plan{
+		"failed":    {State: task.PlanFailed, Total: 1, Ended: map[statemachine.State]int64{statemachine.Succeeded: 1}},
+		"cancelled": {State: task.PlanFailed, Total: 1, Ended: map[statemachine.State]int64{statemachine.Cancelled: 1}},
+	} {
+		if got := (&job{Plan: p}).state(); got != want {
+			t.Errorf("%+v is %s, want %s", p, got, want)
+		}
 	}
 }
