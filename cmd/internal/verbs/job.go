@@ -84,12 +84,13 @@ const heldByJob = "job "
 
 // state is that of the plan, in the words for a job: one whose tasks are still being opened already runs.
 func (j *job) state() string {
+	bad := j.unsuccessful()
 	switch {
 	case j.Job && j.State == task.PlanBuilding:
 		return "opening"
 	case j.State == task.PlanReady:
 		return "running"
-	case j.State == task.PlanFailed && j.unsuccessful() > 0 && j.unsuccessful() == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
+	case j.State == task.PlanFailed && bad > 0 && bad == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
 		return string(task.PlanCancelled) // by hand
 	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, heldByJob):
 		return "after " + strings.TrimPrefix(j.HeldBy, heldByJob)
