@@ -88,9 +88,6 @@ func TestRefusedJobIsRepeated(t *testing.T) {
 			t.Errorf("repeated: job %d of %v, %v", id, ids, err)
 		}
 	}
-	if p, err := m.Plan(t.Context(), 1); err != nil || p.Total != 1 || p.State != task.PlanReady {
-		t.Errorf("%+v, %v", p, err)
-	}
 }
 
 // Tasks that wait for a place are not released by hand; what a person holds keeps its place.

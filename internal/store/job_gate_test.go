@@ -44,8 +44,7 @@ func afterOne(t *testing.T, sp *storetest.Space, n int) (first, second task.Plan
 	first, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{Job: true, RequestKey: "first"})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if n > 0 {
+	} else if n > 0 {
 		addToJob(t, sp, first, n)
 	}
 	second = addGated(t, sp, task.PlanSpec{After: []task.PlanNeed{{Plan: first}}}, 1)

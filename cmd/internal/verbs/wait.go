@@ -296,20 +296,14 @@ func (w *jobProgress) look(ctx context.Context) {
 // sayOpening tells, once, that nothing more happens before the job is made to its end, which nobody seems to do.
 func (w *jobProgress) sayOpening(ctx context.Context) {
 	p := w.plan.Load()
-	gated := p != nil && (p.Window > 0 || len(p.After) > 0)
-	if p == nil || p.Left > 0 && !gated {
+	if p == nil || p.Left > 0 && p.Window == 0 && len(p.After) == 0 {
 		return
 	}
-	now, err := w.s.manager.Now(ctx)
-	if err != nil || !p.HalfBuilt(now) {
+	if now, err := w.s.manager.Now(ctx); err != nil || !p.HalfBuilt(now) {
 		return
 	}
 	w.told.Do(func() {
-		what := fmt.Sprintf("all %d tasks of %s that were opened have ended", p.Total, bulk.JobName(w.id))
-		if p.Left > 0 {
-			what = "nothing of " + bulk.JobName(w.id) + " runs"
-		}
-		w.s.warn("%s, and its submission has not ended; to finish it, submit it again with its --request-key", what)
+		w.s.warn("nothing of %s runs, and its submission has not ended; to finish it, submit it again with its --request-key", bulk.JobName(w.id))
 	})
 }
 

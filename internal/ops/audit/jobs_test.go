@@ -2,7 +2,7 @@ package audit
 
 import (
 	"slices"
-	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store/upkeep"
@@ -19,21 +19,14 @@ func TestSoundJobs(t *testing.T) {
 	s := worktest.Open(t, redistest.Namespace(t))
 	job := func(spec task.PlanSpec, inputs ...string) task.PlanID {
 		t.Helper()
-		ids, err := s.PlanIDs(t.Context(), 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		spec.Job, spec.RequestKey = true, "job "+strconv.Itoa(len(ids))
+		spec.Job, spec.RequestKey = true, strings.Join(inputs, " ") // each has others
 		id, err := s.NewPlan(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
+		var specs []task.Definition
+		for _, input := range inputs {
+			specs = append(specs, storetest.Define("input", input))
 		}
-		specs := make([]task.Definition, len(inputs))
-		for i, input := range inputs {
-			specs[i] = storetest.Define("input", input)
-		}
-		if _, err := addTo(t.Context(), s, id, spec.RequestKey, specs...); err != nil {
-			t.Fatal(err)
+		if _, bad := addTo(t.Context(), s, id, spec.RequestKey, specs...); bad != nil || err != nil {
+			t.Fatal(bad, err)
 		}
 		return id
 	}
