@@ -259,7 +259,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 	if len(ids) == 0 {
 		return refused, nil
 	}
-	found, err := c.m.fields(ctx, ids, planField, waitsField, doomedByField)
+	found, err := c.m.fields(ctx, ids, planField, waitsField, doomedByField, holdField)
 	if err != nil {
 		return nil, err
 	}
@@ -291,8 +291,12 @@ func (m *Manager) refusal(
 			return nil, err
 		}
 	}
-	state := plans[plan].State
-	if runs := state == task.PlanReady || state == task.PlanBuilding && plans[plan].Job; !runs {
+	p := plans[plan]
+	state, gated := p.State, p.Window > 0 || len(p.After) > 0
+	if state == task.PlanReady && p.Window > 0 && f[holdField] == "" {
+		return fmt.Errorf("task %d: at most %d tasks of job j%d are open or run at a time: %w", id, p.Window, plan, task.ErrWaits), nil
+	}
+	if runs := state == task.PlanReady || state == task.PlanBuilding && p.Job && !gated; !runs {
 		return fmt.Errorf("task %d: %w", id, &PlanStateError{ID: plan, State: state}), nil
 	}
 	return nil, nil

@@ -54,10 +54,16 @@ func (s *submission) makeJob(ctx context.Context) error {
 	return nil
 }
 
-// endJob says that all tasks of the job were opened. One that has none goes; that of a repeated submission may have gone.
+// endJob says that all tasks of the job were opened. One that has none goes; that of a repeated submission may have gone. After an error
+// one that has tasks waits to be finished: those of an earlier submission, or of a request that was answered too late.
 func (s *submission) endJob(ctx context.Context, err error) error {
-	if s.plan == 0 || err != nil && len(s.opened) > 0 {
+	if s.plan == 0 {
 		return err
+	}
+	if err != nil {
+		if p, missing := s.m.Plan(ctx, s.plan); missing != nil || p.Total > 0 {
+			return err
+		}
 	}
 	ready := s.m.ReadyPlan(ctx, s.plan)
 	if err != nil || errors.Is(ready, task.ErrNoPlan) {

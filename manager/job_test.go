@@ -57,6 +57,60 @@ func TestJobIsRepeated(t *testing.T) {
 	}
 }
 
+// Only the submission that has begun a job ends it: one of other tasks with its key is refused, and leaves it as it is.
+func TestJobIsNotEndedByAnother(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), withSettings("manager.batch_size=10"))
+	ctx, cancel := context.WithCancel(t.Context())
+	id, _, err := submitJob(ctx, m, 25, task.PlanSpec{}, WithRequestKey("k"), WithProgress(func(int) { cancel() }))
+	if err == nil {
+		t.Fatal("it was not cut short")
+	}
+	other := []task.Spec{{Program: "q"}}
+	if _, err := m.SubmitAll(t.Context(), slices.Values(other), WithRequestKey("k"), AsJob(task.PlanSpec{}, nil)); !errors.Is(err, task.ErrRequestKey) {
+		t.Errorf("other tasks with the same key: %v", err)
+	}
+	if again, ids, err := submitJob(t.Context(), m, 25, task.PlanSpec{}, WithRequestKey("k")); err != nil || again != id || len(ids) != 25 {
+		t.Errorf("job %d of %v, %v", again, ids, err)
+	}
+}
+
+// A submission that was refused can be repeated with its key once the cause is mended.
+func TestRefusedJobIsRepeated(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	redistest.Shared(t).Do(t, "SET", ns+":open", "no set")
+	if _, _, err := submitJob(t.Context(), m, 1, task.PlanSpec{}, WithRequestKey("k")); err == nil {
+		t.Fatal("it was not refused")
+	}
+	redistest.Shared(t).Do(t, "DEL", ns+":open")
+	for range 2 {
+		if id, ids, err := submitJob(t.Context(), m, 1, task.PlanSpec{}, WithRequestKey("k")); err != nil || id != 1 || !slices.Equal(ids, []int64{1}) {
+			t.Errorf("repeated: job %d of %v, %v", id, ids, err)
+		}
+	}
+}
+
+// Tasks that wait for a place are not released by hand; what a person holds keeps its place.
+func TestReleaseInAWindow(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	_, ids, err := submitJob(t.Context(), m, 3, task.PlanSpec{Window: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.AdvancePlans(t, redisOf(m), 10, true)
+	if _, err := m.Hold(t.Context(), ids[:1], ChangeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	storetest.AdvancePlans(t, redisOf(m), 10, true)
+	got, err := m.Unhold(t.Context(), ids, ChangeOptions{})
+	if err != nil || got[0].After != sm.Open || got[1].After != sm.Blocked || !errors.Is(got[2].Err, task.ErrWaits) {
+		t.Errorf("released: %+v, %v", got, err)
+	}
+}
+
 // What cannot be opened makes no job.
 func TestNoJob(t *testing.T) {
 	t.Parallel()

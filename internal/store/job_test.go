@@ -198,7 +198,7 @@ func TestNeedsInAJob(t *testing.T) {
 	}
 }
 
-// Beside what tasks of no plan cost, those of a job cost three commands for each call that opens some, and one for each call that ends
+// Beside what tasks of no plan cost, those of a job cost two commands for each call that opens some, and one for each call that ends
 // some.
 func TestCommandsOfAJob(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func TestCommandsOfAJob(t *testing.T) {
 			count(sp, func() { addToJob(t, sp, id, n+1) }), count(sp, func() { held = sp.Claim(t, "w", n) }), count(sp, func() { finish(t, sp, held) }),
 		}
 	}
-	for i, more := range []int{3 + 3, 0, 1} { // to open, it also looks at the plan, and whether that and its list have these types
+	for i, more := range []int{2 + 3, 0, 1} { // to open, it also looks at the plan, and whether that and its list have these types
 		if got := costs[true][i] - costs[false][i]; got != more {
 			t.Errorf("step %d of %d tasks costs %d commands more in a job (%v), want %d", i, n, got, costs, more)
 		}

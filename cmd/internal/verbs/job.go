@@ -84,12 +84,13 @@ const heldByJob = "job "
 
 // state is that of the plan, in the words for a job: one whose tasks are still being opened already runs.
 func (j *job) state() string {
+	bad := j.unsuccessful()
 	switch {
 	case j.Job && j.State == task.PlanBuilding:
 		return "opening"
 	case j.State == task.PlanReady:
 		return "running"
-	case j.State == task.PlanFailed && j.unsuccessful() == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
+	case j.State == task.PlanFailed && bad > 0 && bad == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
 		return string(task.PlanCancelled) // by hand
 	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, heldByJob):
 		return "after " + strings.TrimPrefix(j.HeldBy, heldByJob)
@@ -116,12 +117,17 @@ func (s *session) showJob(ctx context.Context) (done bool, err error) {
 	if s.args[0] == bulk.LastTask && p.Total == 1 {
 		return false, nil
 	}
+	return true, s.showAsJob(ctx, p)
+}
+
+// showAsJob prints how far a plan is, at a cost that does not grow with its tasks.
+func (s *session) showAsJob(ctx context.Context, p *task.Plan) error {
 	running, err := s.manager.Underway(ctx)
 	if err != nil {
-		return true, err
+		return err
 	}
-	j := &job{*p, running[id]}
-	return true, s.result(j, func() { printJob(s, j) })
+	j := &job{*p, running[p.ID]}
+	return s.result(j, func() { printJob(s, j) })
 }
 
 func printJob(s *session, j *job) {

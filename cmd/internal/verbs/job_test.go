@@ -9,9 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // failing fails the tasks with that input.
@@ -203,6 +205,60 @@ func TestBulkProgress(t *testing.T) {
 		}
 		if p.done.Add(3); !slices.Equal(p.lines(false), []string{c.want}) {
 			t.Errorf("%s of %q: %q, want %q", c.words, c.state, p.lines(false), c.want)
+		}
+	}
+}
+
+// Verbs about plans take a job too. It is shown at a cost that does not grow with its tasks, and there is nothing to draw.
+func TestJobAsPlan(t *testing.T) {
+	t.Parallel()
+	b := jobBench(t)
+	wantText(t, b.must("plan", "show", "1"), "job", "j1", "sweep")
+	for _, verb := range []string{"hold", "resume", "cancel"} {
+		b.must("plan", verb, "j3")
+	}
+	if r := b.run("plan", "show", "j1", "--graph", "text"); r.code != 2 || !strings.Contains(r.err, "tdf-manager ls j1") {
+		t.Errorf("drawn: %+v", r)
+	}
+	b.srv.Do(t, "SET", b.ns+":plans", "no set")
+	if r := b.run("plan", "show", "last"); r.code != 1 || !strings.Contains(r.err, "WRONGTYPE") {
+		t.Errorf("the last of damaged plans: %+v", r)
+	}
+}
+
+// A wait for a job whose submission has not ended says so: where all that was opened has ended, and where nothing runs
+// before.
+func TestWaitForAJobThatIsOpening(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []task.PlanSpec{{}, {Window: 1}} {
+		b := newBench(t)
+		spec.Job, spec.RequestKey = true, "k"
+		id, err := b.store.NewPlan(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.store.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec()}, Plan: id}); err != nil {
+			t.Fatal(err)
+		}
+		worktest.Drain(t, b.store, worktest.Echo)
+		b.srv.Do(t, "HSET", b.ns+":plan:1", "created", "1000")
+		run := b.start(t.Context(), "wait", "j1")
+		run.says(t, run.err, "nothing of j1 runs, and its submission has not ended")
+		b.must("plan", "cancel", "j1")
+		storetest.AdvancePlans(t, b.store, 100, true)
+		run.ends(t, map[bool]int{true: 1, false: 0}[spec.Window > 0])
+	}
+}
+
+// A plan that has failed because steps could not be opened was not cancelled.
+func TestStateOfAJob(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]task.Plan{
+		"failed":    {State: task.PlanFailed, Total: 1, Ended: map[statemachine.State]int64{statemachine.Succeeded: 1}},
+		"cancelled": {State: task.PlanFailed, Total: 1, Ended: map[statemachine.State]int64{statemachine.Cancelled: 1}},
+	} {
+		if got := (&job{Plan: p}).state(); got != want {
+			t.Errorf("%+v is %s, want %s", p, got, want)
 		}
 	}
 }

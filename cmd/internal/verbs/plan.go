@@ -33,12 +33,18 @@ func (a *app) plan() *cobra.Command {
 	return cmd
 }
 
-// planID reads the id of a plan, and last for the one that was made last.
+// planID reads the id of a plan, or the name of a job, and last for the plan that was made last.
 func (s *session) planID(ctx context.Context, text string) (task.PlanID, error) {
+	if id := bulk.JobOf(text); id > 0 {
+		return id, nil
+	}
 	if text == bulk.LastTask {
 		newest, err := s.plans(ctx, 1, func(p *task.Plan) bool { return !p.Job })
-		if err != nil || len(newest) > 0 {
-			return newest[0].ID, err
+		if err != nil {
+			return 0, err
+		}
+		if len(newest) > 0 {
+			return newest[0].ID, nil
 		}
 		return 0, cli.WithCode(cli.ExitUsage, fmt.Errorf("there is no plan yet; make one with %s", s.command("plan submit FILE")))
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -17,7 +19,7 @@ func (a *app) planShow() *cobra.Command {
 	cmd := withJSON(&cobra.Command{
 		Use: "show ID", Short: "Show a plan and its tasks, or draw it", Args: cobra.ExactArgs(1),
 		Long: "show prints a plan with its tasks. ID is the id of a plan, or last. Retried tasks are left out:\n" +
-			"their retries replace them.",
+			"their retries replace them. Of a job it prints how far it is, as show does.",
 		Example: "  tdf-manager plan show last\n  tdf-manager plan show 3 --graph text\n" +
 			"  tdf-manager plan show 3 --graph dot | dot -Tsvg > plan.svg",
 		RunE: a.withManager(func(ctx context.Context, s *session) error { return s.showPlan(ctx, graph) }),
@@ -27,14 +29,19 @@ func (a *app) planShow() *cobra.Command {
 }
 
 func (s *session) showPlan(ctx context.Context, graph string) error {
-	if graph != "" {
-		return drawPlan(ctx, s, graph)
-	}
-	id, err := s.planID(ctx, s.args[0])
-	if err != nil {
+	p, err := s.readPlan(ctx, s.args[0])
+	switch {
+	case err != nil:
 		return err
+	case p.Job && graph != "":
+		return cli.Usagef("plan %d is a job: there is nothing to draw, as its tasks need nothing of one another; list them with %s",
+			p.ID, s.command("ls %s", bulk.JobName(p.ID)))
+	case p.Job:
+		return s.showAsJob(ctx, p)
+	case graph != "":
+		return drawPlan(ctx, s, p, graph)
 	}
-	shown, err := s.manager.ViewPlan(ctx, id)
+	shown, err := s.manager.ViewPlan(ctx, p.ID)
 	if err != nil {
 		return s.noPlan(err)
 	}
@@ -113,11 +120,7 @@ func needsText(needs []task.Need) string {
 }
 
 // drawPlan draws the tasks of a plan.
-func drawPlan(ctx context.Context, s *session, form string) error {
-	p, err := s.readPlan(ctx, s.args[0])
-	if err != nil {
-		return err
-	}
+func drawPlan(ctx context.Context, s *session, p *task.Plan, form string) error {
 	tasks, err := s.view(p.ID).Tasks(ctx)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -280,13 +281,30 @@ type jobProgress struct {
 	s       *session
 	id      task.PlanID
 	running atomic.Int64
+	plan    atomic.Pointer[task.Plan]
+	told    sync.Once
 }
 
 // look counts what runs. While Redis does not answer, what was counted last stays.
 func (w *jobProgress) look(ctx context.Context) {
+	w.sayOpening(ctx)
 	if n, err := w.s.manager.Underway(ctx); err == nil {
 		w.running.Store(n[w.id])
 	}
+}
+
+// sayOpening tells, once, that nothing more happens before the job is made to its end, which nobody seems to do.
+func (w *jobProgress) sayOpening(ctx context.Context) {
+	p := w.plan.Load()
+	if p == nil || p.Left > 0 && p.Window == 0 && len(p.After) == 0 {
+		return
+	}
+	if now, err := w.s.manager.Now(ctx); err != nil || !p.HalfBuilt(now) {
+		return
+	}
+	w.told.Do(func() {
+		w.s.warn("nothing of %s runs, and its submission has not ended; to finish it, submit it again with its --request-key", bulk.JobName(w.id))
+	})
 }
 
 func (w *jobProgress) of(p *task.Plan) manager.Progress {
@@ -306,14 +324,10 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	defer cancel()
 	progress := &jobProgress{waitProgress: waitProgress{began: time.Now()}, s: s, id: id}
 	display := newDisplay(ctx, s, progress)
-	told := false
 	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
 		progress.update(progress.of(p))
-		if now, err := s.manager.Now(ctx); err == nil && p.HalfBuilt(now) && p.Left == 0 && !told {
-			told = true
-			s.warn("all %d tasks of %s that were opened have ended, but its submission has not; "+
-				"to finish it, submit it again with its --request-key", p.Total, bulk.JobName(id))
-		}
+		progress.plan.Store(p)
+		progress.sayOpening(ctx)
 	})
 	display.close()
 	late := err != nil && timedOut(within)

@@ -113,8 +113,9 @@ func (s *Situation) planState() Reason {
 	says := func(attribute, value, text string) Reason {
 		return blocks(KindPlan, s.onPlan(attribute, value), fmt.Sprintf("plan %d %s", s.Record.Plan, text))
 	}
+	runs := p.Job && p.State == task.PlanBuilding && p.Window == 0 && len(p.After) == 0
 	switch failed, _ := strconv.ParseInt(p.HeldBy, 10, 64); {
-	case p.State == task.PlanReady:
+	case p.State == task.PlanReady, runs:
 		return Reason{}
 	case p.State == task.PlanBuilding:
 		return says(AttrReady, "true", "is being built: nothing of it runs before it is marked ready")

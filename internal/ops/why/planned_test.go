@@ -54,7 +54,9 @@ func TestPlanned(t *testing.T) {
 		"held by load": {planned(func(s *why.Situation) {
 			s.Plan.State, s.Plan.HeldBy, s.FailedStep = task.PlanHeld, "5", "load"
 		}), []string{"plan! plan 3 is held, because task 5 (load) did not succeed => plan 3 retry=5"}},
-		"cancelled":    {planned(func(s *why.Situation) { s.Plan.State = task.PlanCancelled }), []string{"plan! plan 3 is cancelled: nothing more of it runs => plan 3 submit="}},
+		"cancelled": {planned(func(s *why.Situation) { s.Plan.State = task.PlanCancelled }), []string{"plan! plan 3 is cancelled: nothing more of it runs => plan 3 submit="}},
+		"held in a job": {planned(func(s *why.Situation) { s.HandHeld, s.Plan.State, s.Plan.Job = true, task.PlanBuilding, true }, logged("held by ann")),
+			[]string{"held! held by ann since", "=> task 7 hold=\nno_worker! once released"}},
 		"held by hand": {planned(func(s *why.Situation) { s.HandHeld = true }, logged("held by ann")), []string{"held! held by ann since"}},
 		"free":         {planned(), []string{"server! plan 3 lets it run now: it waits for a server to open it: is one running? => task 7 listed=true"}},
 		"doomed": {planned(doomed(task.Task{State: sm.Failed})),

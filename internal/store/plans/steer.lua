@@ -2,9 +2,9 @@
 -- KEYS meta, plan, planTasks, growth, plans
 -- ARGV id, to (state), by (who holds it, or lets one go on that waits for another, '' for nobody); then the states from which it may go there
 -- Returns {1, state}, {0, state} if it is there already, or over where it was to be ready, {-1, state} if it cannot, or {-2} if there is no
--- such plan; then nothing changes. A job that comes after others is held until these are over, or cancelled. One that has no tasks, or of which none is there any more, goes where it
--- would be ready.
-local wrong = wrongtype('hash', {K.growth}) or wrongtype('zset', {K.plans})
+-- such plan; then nothing changes, but for who holds a job that waits for others: it stays held after these then. A job that comes after
+-- others is held until these are over, or cancelled. One that has no tasks, or of which none is there any more, goes where it would be ready.
+local wrong = wrongtype('hash', {K.growth}) or wrongtype('zset', {K.plans}) or wrongtype('list', {K.planTasks})
 if wrong then return wrong end
 
 -- await looks at what a job comes after. If an end of these is not what it waits for, it returns the plan, or what is wrong with that;
@@ -30,19 +30,23 @@ end
 local state = redis.call('HGET', K.plan, 'state')
 if not state then return {-2} end
 -- One that is over has been ready: without tasks it was completed at once.
-if state == A.to or A.to == 'ready' and (state == 'completed' or state == 'failed') then return {0, state} end
 local gate = redis.call('HMGET', K.plan, 'awaits', 'doomed_by') -- of a job that waits for others, or was cancelled by one
+if state == 'held' and A.to == state and gate[1] then redis.call('HSET', K.plan, 'held_by', A.by) end
+if state == A.to or A.to == 'ready' and (state == 'completed' or state == 'failed') then return {0, state} end
 if A.to == 'ready' and A.by == '' and (gate[1] or gate[2]) then return {0, state} end
 local may = false
 for i = #A + 1, #ARGV do may = may or ARGV[i] == state end
 if not may then return {-1, state} end
 local stamp = now()
-local job = redis.call('HMGET', K.plan, 'job', 'total', 'purged', 'after')
-if A.to == 'ready' and job[1] and amount(job[2]) <= amount(job[3]) then
+local job = redis.call('HMGET', K.plan, 'job', 'total', 'purged', 'after', 'before', 'bad')
+local listed = redis.call('LLEN', K.planTasks) -- with those that were retried, which are not in the total
+if A.to == 'ready' and job[1] and math.max(amount(job[2]), listed) <= amount(job[3]) then
+  local ended = amount(job[6]) > 0 and 'failed' or 'completed'
+  if job[5] then follow(A.id, job[5], ended, stamp) end
   redis.call('DEL', K.plan, K.planTasks)
   redis.call('ZREM', K.plans, A.id)
   counted(1)
-  return {1, 'completed'}
+  return {1, ended}
 end
 local to, by = A.to, A.by
 if to == 'ready' and state == 'building' and job[4] then
@@ -57,7 +61,7 @@ if to == 'ready' and state == 'building' and job[4] then
   end
 end
 redis.call('HSET', K.plan, 'state', to, to, stamp)
-if to == 'held' then redis.call('HSET', K.plan, 'held_by', by) else redis.call('HDEL', K.plan, 'held_by') end
+if to == 'held' then redis.call('HSET', K.plan, 'held_by', by) else redis.call('HDEL', K.plan, 'held_by', 'awaits') end
 counted(1)
 if to == 'cancelled' then
   redis.call('DEL', K.growth)

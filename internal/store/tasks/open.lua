@@ -50,13 +50,13 @@ if A.marked ~= '' then
 elseif A.plan ~= '' then
   wrong = wrongtype('hash', {K.plan(A.plan)}) or wrongtype('list', {K.planTasks(A.plan)})
   if wrong then return wrong end
-  local job = redis.call('HMGET', K.plan(A.plan), 'state', 'job')
+  local job = redis.call('HMGET', K.plan(A.plan), 'state', 'job', 'total', 'left')
   if not job[1] then return {'plan', 'none'} end
   if job[1] ~= 'building' or job[2] ~= '1' then return {'plan', 'refuses', job[1]} end
   done = function()
     redis.call('RPUSH', K.planTasks(A.plan), unpack(ids))
-    redis.call('HINCRBY', K.plan(A.plan), 'total', fresh)
-    redis.call('HINCRBY', K.plan(A.plan), 'left', fresh)
+    for i, n in ipairs({job[3], job[4]}) do job[i + 2] = string.format('%d', (tonumber(n or '') or 0) + fresh) end -- of a damaged one too
+    redis.call('HSET', K.plan(A.plan), 'total', job[3], 'left', job[4])
   end
 end
 

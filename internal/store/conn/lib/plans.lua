@@ -51,20 +51,23 @@ end
 -- meets says whether the end of a plan is what a job that comes after it waits for.
 local function meets(kind, state) return kind == 'any' or (kind == 'failure') == (state ~= 'completed') end
 
--- follow tells the jobs that come after a plan how it ended. The last end that one waits for makes it ready; one that does not suit
--- cancels it.
+-- follow tells the jobs that come after a plan how it ended. The last end that one waits for makes it ready, unless a person holds it;
+-- one that does not suit cancels it.
 local function follow(plan, jobs, state, stamp)
   redis.call('HDEL', K.plan(plan), 'before')
   for id, kind in string.gmatch(jobs, '(%d+):?(%a*)') do
     local key = K.plan(id)
-    local t = redis.pcall('HMGET', key, 'state', 'awaits')
+    local t = redis.pcall('HMGET', key, 'state', 'awaits', 'held_by')
     if not t.err and t[1] == 'held' and t[2] then
-      local to = not meets(kind, state) and 'cancelled' or amount(t[2]) <= 1 and 'ready'
+      local last = amount(t[2]) <= 1
+      local to = not meets(kind, state) and 'cancelled' or last and string.match(t[3] or '', '^job j%d+$') and 'ready'
       if to then
         redis.call('HSET', key, 'state', to, to, stamp)
         redis.call('HDEL', key, 'held_by', 'awaits')
         if to == 'cancelled' then redis.call('HSET', key, 'doomed_by', 'j' .. plan) end
         signal(stamp, {'p' .. id})
+      elseif last then
+        redis.call('HDEL', key, 'awaits')
       else
         redis.call('HSET', key, 'awaits', string.format('%d', amount(t[2]) - 1))
       end
@@ -94,7 +97,7 @@ local function over(plan, stamp)
   if t[1] == 'ready' or t[1] == 'held' then
     t[1] = bad and 'failed' or 'completed'
     redis.call('HSET', key, 'state', t[1], 'ended', stamp)
-    redis.call('HDEL', key, 'held_by')
+    redis.call('HDEL', key, 'held_by', 'awaits')
   elseif t[1] == 'cancelled' then
     redis.call('HSET', key, 'ended', stamp)
   else
