@@ -33,8 +33,8 @@ import (
 // of their own.
 func rows() []row {
 	return []row{
-		{"Go lines", 83600, (*house).lines},
-		{"Go lines of the product", 70400, (*house).productLines},
+		{"Go lines", 83700, (*house).lines},
+		{"Go lines of the product", 70450, (*house).productLines},
 		{"Go files", 395, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
