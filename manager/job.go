@@ -19,11 +19,11 @@ type job struct {
 // gated says that its tasks do not run at once.
 func (j *job) gated() bool { return j.Window > 0 || len(j.After) > 0 }
 
-// AsJob makes the tasks of a submission a job: a plan whose tasks need nothing of one another, run as soon as they are
-// opened, and cost what tasks of no plan do, unless spec has a Window or After: such ones servers open. Of spec, Job and RequestKey
-// go without saying. made, unless it is nil, gets the number of the job before the first task is opened. If no task is opened, or all
-// were there before, there is no job in the end. It takes the place of [InPlan]. The error about a spec is a *statemachine.FieldError;
-// about After it matches [task.ErrNoPlan] if there is no such plan.
+// AsJob makes the tasks of a submission a job: a plan whose tasks need nothing of one another, run as soon as they are opened, and
+// cost what tasks of no plan do. With a Window or After, servers open them. AsJob sets Job and RequestKey of spec itself, and takes the
+// place of [InPlan]. made, unless it is nil, gets the number of the job before the first task is opened. If no task is opened, or all
+// were there before, there is no job in the end. The error about a spec is a *statemachine.FieldError; about After it matches
+// [task.ErrNoPlan] if there is no such plan.
 //
 // A submission that was cut short leaves a job that is still building; repeated with its request key, it finishes it.
 func AsJob(spec task.PlanSpec, made func(task.PlanID)) SubmitOption {

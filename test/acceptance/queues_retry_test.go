@@ -137,14 +137,14 @@ func TestFaultsAreNotCharged(t *testing.T) {
 	w.server(t)
 	w.node(t, "n1", "slots=2")
 	gone := task.Spec{Program: "gone", Source: newShelf(t, w, nil).url + "/gone.tar"}
-	id := w.submitted(t, gone, "--charge", "program", "--max-faults", "3")
+	id := w.submitted(t, gone, "--pin", "off", "--charge", "program", "--max-faults", "3")
 	task := w.await(t, id, sm.Failed)
 	checkFields(t, task, map[string]string{
 		"fails": "0", "faults": "4", "round": "3", "0:class": "fetch", "3:class": "fetch", "4:open": "-",
 	})
 	contains(t, "the error", task.Fields["3:error"], "404")
 	contains(t, "why", w.text(t, "why", id2text(id)), "fault")
-	charged := w.await(t, w.submitted(t, gone, "--max-fails", "1"), sm.Failed)
+	charged := w.await(t, w.submitted(t, gone, "--pin", "off", "--max-fails", "1"), sm.Failed)
 	checkFields(t, charged, map[string]string{"fails": "2", "faults": "-", "round": "1", "1:class": "fetch"})
 }
 

@@ -181,8 +181,9 @@ func (tm *team) recovers(t *testing.T, fault string, end time.Time, bar time.Dur
 	wait.Within(t, "recovery "+fault, end, end.Add(took), bar)
 }
 
-// settled waits until every task that was opened is archived, and checks that each
-// has succeeded, once, in a round that ran once.
+// settled waits until every task that was opened is archived, and checks that each has succeeded, once, in a round that ran once, or
+// once more for each time that Redis has lost what it had acknowledged, and a server has said so: a slow machine lets Sentinel
+// replace a master by a replica that is behind.
 func (tm *team) settled(t *testing.T) {
 	t.Helper()
 	ids := tm.ledger.ids()
@@ -193,10 +194,14 @@ func (tm *team) settled(t *testing.T) {
 	for _, id := range ids {
 		tm.checkTask(t, id)
 	}
+	losses, err := tm.store.Epochs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	tm.ledger.mu.Lock()
 	defer tm.ledger.mu.Unlock()
 	for round, n := range tm.ledger.begun {
-		if n > 1 {
+		if n > 1+len(losses) {
 			t.Errorf("round %s (task/round) was begun %d times", round, n)
 		}
 	}

@@ -54,9 +54,14 @@ func TestTokensInSources(t *testing.T) {
 	url := site(t)
 	good := r.submitFrom("good", url+"/good/run.sh?token="+inQuery)
 	r.becomes(good, "succeeded")
-	ids := []string{good}
+	missing := url + "/missing/p.tgz?sig=" + inQuery
+	refused := r.verb("manager", "submit", "--program", "bad", "--source", missing)
+	if refused.code != 2 || !strings.Contains(refused.err, "/missing/p.tgz?sig=***") {
+		t.Errorf("a source that is not there: %+v", refused)
+	}
+	ids := []string{good, r.openFrom("bad", missing)}
 	for i, source := range []string{
-		url + "/missing/p.tgz?sig=" + inQuery, url + "/forbidden/run.sh?X-Amz-Signature=" + inQuery, url + "/moved/run.sh?key=" + inQuery,
+		url + "/forbidden/run.sh?X-Amz-Signature=" + inQuery, url + "/moved/run.sh?key=" + inQuery,
 		url + "/cut/run.sh?access_token=" + inQuery,
 	} {
 		ids = append(ids, r.submitFrom(fmt.Sprint("bad", i), source))
@@ -69,6 +74,7 @@ func TestTokensInSources(t *testing.T) {
 	r.becomes(other, "succeeded")
 	ids = append(ids, other)
 	said := r.saidOf(ids)
+	said["a refusal"] = refused.out + refused.err
 	for _, d := range r.daemons {
 		said[filepath.Base(d.Path)] = d.Log.String()
 	}

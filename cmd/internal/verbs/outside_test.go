@@ -24,7 +24,7 @@ func TestOutsideProgram(t *testing.T) {
 	}{
 		{[]string{"ls"}, []string{"tasks"}},
 		{[]string{"queue", "ls"}, []string{"queues"}},
-		{[]string{"plan", "show", "1"}, []string{"plan", "1"}},
+		{[]string{"plan", "show", "2"}, []string{"plan", "2"}}, // 1 is a job
 	} {
 		out, err := exec.CommandContext(t.Context(), program, append([]string{b.srv.Socket(), b.ns}, c.outside...)...).Output()
 		if err != nil {
