@@ -77,14 +77,14 @@ func lines(t *testing.T, dir, name string) []string {
 
 // checkAudit leaves out what the auditor says of events: programs of a release
 // before there were any move tasks and record nothing (docs/PROTOCOL.md, "Versions").
-func checkAudit(t *testing.T, sp *storetest.Space) {
+func checkAudit(t *testing.T, sp *storetest.Space, miscounts bool) {
 	t.Helper()
 	report, err := audit.Verify(t.Context(), sp.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range report.Violations {
-		if v.Kind == audit.Path {
+		if v.Kind == audit.Path || miscounts && v.Kind == audit.Plan && strings.HasPrefix(v.Text, "plan 1 counts ") {
 			continue
 		}
 		t.Errorf("verify: %+v", v)

@@ -66,39 +66,47 @@ var rows = []struct {
 	by      syscall.Signal
 	// epoch says that Redis has lost something before.
 	epoch bool
+	// miscounts says that a previous server settles tasks of a job, without counting them there (docs/PROTOCOL.md#versions).
+	miscounts bool
 }{
 	{
 		name:  "current servers, previous workers",
 		begin: [6]release{current, current, previous, previous, previous, current},
 	},
 	{
-		name:  "previous servers, current workers",
-		begin: [6]release{previous, previous, current, current, previous, current},
+		name:      "previous servers, current workers",
+		begin:     [6]release{previous, previous, current, current, previous, current},
+		miscounts: true,
 	},
 	{
-		name:  "both of each at once",
-		begin: [6]release{previous, current, previous, current, previous, current},
+		name:      "both of each at once",
+		begin:     [6]release{previous, current, previous, current, previous, current},
+		miscounts: true,
 	},
 	{
-		name:  "both of each in a later epoch",
-		begin: [6]release{previous, current, previous, current, previous, current},
-		epoch: true,
+		name:      "both of each in a later epoch",
+		begin:     [6]release{previous, current, previous, current, previous, current},
+		epoch:     true,
+		miscounts: true,
 	},
 	{
-		name:    "servers first",
-		replace: []string{"server-1", "server-2", "worker-1", "worker-2", "manager-1", "manager-2"},
-		by:      syscall.SIGTERM,
+		name:      "servers first",
+		replace:   []string{"server-1", "server-2", "worker-1", "worker-2", "manager-1", "manager-2"},
+		by:        syscall.SIGTERM,
+		miscounts: true,
 	},
 	{
-		name:    "workers first, none asked",
-		replace: []string{"worker-1", "worker-2", "manager-1", "manager-2", "server-1", "server-2"},
-		by:      syscall.SIGKILL,
+		name:      "workers first, none asked",
+		replace:   []string{"worker-1", "worker-2", "manager-1", "manager-2", "server-1", "server-2"},
+		by:        syscall.SIGKILL,
+		miscounts: true,
 	},
 	{
-		name:    "and back",
-		begin:   [6]release{current, current, current, current, current, current},
-		replace: []string{"manager-1", "manager-2", "worker-1", "worker-2", "server-1", "server-2"},
-		by:      syscall.SIGTERM,
+		name:      "and back",
+		begin:     [6]release{current, current, current, current, current, current},
+		replace:   []string{"manager-1", "manager-2", "worker-1", "worker-2", "server-1", "server-2"},
+		by:        syscall.SIGTERM,
+		miscounts: true,
 	},
 }
 
@@ -134,7 +142,7 @@ func TestLongBesideThePreviousRelease(t *testing.T) {
 			c.checkAlive(t)
 			checkTasks(t, sp)
 			checkLedgers(t, sp, c.dir)
-			checkAudit(t, sp)
+			checkAudit(t, sp, row.miscounts)
 		})
 	}
 }
