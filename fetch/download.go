@@ -354,7 +354,7 @@ func rsyncError(err error, messages *head) error {
 		err = fmt.Errorf("%w (%w)", err, syscall.ENOSPC)
 	}
 	if strings.Contains(text, "link_stat") && strings.Contains(text, "No such file or directory") { // likewise
-		return &missingError{fmt.Errorf("rsync: %w: %s", err, printable(text))}
+		err = fmt.Errorf("%w (%w)", err, ErrMissing)
 	}
 	return fmt.Errorf("rsync: %w: %s", err, printable(text))
 }

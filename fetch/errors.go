@@ -116,15 +116,6 @@ func (e *statusError) Is(target error) bool {
 	return target == ErrMissing && (e.code == http.StatusNotFound || e.code == http.StatusGone)
 }
 
-// missingError is what rsync says of a file that is not there; it matches ErrMissing.
-type missingError struct{ error }
-
-// Is implements [errors.Is].
-func (e *missingError) Is(target error) bool { return target == ErrMissing }
-
-// Unwrap gives the cause.
-func (e *missingError) Unwrap() error { return e.error }
-
 // badOption says which option, or the setting it comes from, is wrong, and what would be right.
 func badOption(field string, value any, remedy string) error {
 	name := setting(field)

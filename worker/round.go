@@ -187,18 +187,14 @@ func (r *round) checkCommand() error {
 // them all the same.
 func (r *round) checkLimits() error {
 	s, o := &r.Spec, &r.worker.opts
-	for _, limit := range []struct {
-		name          string
-		asked, cannot bool
-	}{{"memory_max", s.MemoryMax != 0, o.MemoryMax == 0}, {"pids_max", s.PidsMax != 0, o.PidsMax == 0}, {"nice", s.Nice != 0, false}} {
-		if !limit.asked {
-			continue
-		}
-		if err := r.checkFields(limit.name); err != nil {
-			return err
-		}
-		if limit.cannot {
-			return &notOfferedError{s.Program, o.Name, "has no " + limit.name + " of its own, so it cannot keep that of a task"}
+	if err := r.checkFields("memory_max", "pids_max", "nice"); err != nil {
+		return err
+	}
+	for name, lacks := range map[string]bool{
+		"memory_max": s.MemoryMax != 0 && o.MemoryMax == 0, "pids_max": s.PidsMax != 0 && o.PidsMax == 0,
+	} {
+		if lacks {
+			return &notOfferedError{s.Program, o.Name, "has no " + name + " of its own, so it cannot keep that of a task"}
 		}
 	}
 	return nil
