@@ -145,7 +145,7 @@ func settleAll(t *testing.T, sp *storetest.Space) {
 	benchmarkMove(t, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, 100)
 }
 
-// A job whose tasks were all there before is none. One of which nothing is there any more goes too.
+// A job goes if all its tasks were there before, by their keys.
 func TestJobWithoutTasks(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
@@ -310,7 +310,7 @@ func addGated(t *testing.T, sp *storetest.Space, spec task.PlanSpec, n int) task
 	return id
 }
 
-// Of a job with a window so many tasks are open or run, however others end, by whoever asks servers.
+// A window bounds how many tasks of a job are open or run, however the others end.
 func TestWindowOfAJob(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

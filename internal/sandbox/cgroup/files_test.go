@@ -60,7 +60,7 @@ func TestLimitsOfVersion2(t *testing.T) {
 	}
 }
 
-// A limit below what is used is none in version 2, which takes it all the same.
+// Version 2 accepts a limit below what is used, so it is refused here.
 func TestLimitBelowWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"memory.max": "", "memory.current": "4096\n"})

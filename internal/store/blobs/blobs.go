@@ -161,7 +161,7 @@ func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, i
 	return r.Number(0) == 1, nil
 }
 
-// noMemory makes a lack of memory an error of room: whoever puts a blob does not wait for memory, as others do.
+// noMemory turns a lack of memory into an error of room: to put a blob does not wait for memory, as other calls do.
 func (s *Blobs) noMemory(b blob, size int64, err error) error {
 	if !conn.OutOfMemory(err) {
 		return err
