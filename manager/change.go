@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
@@ -255,7 +256,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 			ids = append(ids, t.ID)
 		}
 	}
-	refused, plans := map[int64]error{}, map[task.PlanID]*task.Plan{}
+	refused, read := map[int64]error{}, map[task.PlanID]*task.Plan{}
 	if len(ids) == 0 {
 		return refused, nil
 	}
@@ -268,7 +269,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 		if plan == 0 {
 			continue
 		}
-		if refused[id], err = c.m.refusal(ctx, plans, plan, id, f); err != nil {
+		if refused[id], err = c.m.refusal(ctx, read, plan, id, f); err != nil {
 			return nil, err
 		}
 	}
@@ -277,7 +278,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 
 // refusal is nil for a task that may be released. It fills in the plans it reads.
 func (m *Manager) refusal(
-	ctx context.Context, plans map[task.PlanID]*task.Plan, plan task.PlanID, id int64, f map[string]string,
+	ctx context.Context, read map[task.PlanID]*task.Plan, plan task.PlanID, id int64, f map[string]string,
 ) (refused, err error) {
 	if doomedBy := number(f[doomedByField]); doomedBy > 0 {
 		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, task.ErrWaits), nil
@@ -286,18 +287,17 @@ func (m *Manager) refusal(
 		unmet, err := retryUntilAvailable(ctx, m, func() (string, error) { return m.unmet(ctx, plan, id) })
 		return fmt.Errorf("task %d needs %s: %w", id, unmet, task.ErrWaits), err
 	}
-	if plans[plan] == nil {
-		if plans[plan], err = retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {
+	if read[plan] == nil {
+		if read[plan], err = retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {
 			return nil, err
 		}
 	}
-	p := plans[plan]
-	state, gated := p.State, p.Window > 0 || len(p.After) > 0
-	if state == task.PlanReady && p.Window > 0 && f[holdField] == "" {
-		return fmt.Errorf("task %d: at most %d tasks of job j%d are open or run at a time: %w", id, p.Window, plan, task.ErrWaits), nil
-	}
-	if runs := state == task.PlanReady || state == task.PlanBuilding && p.Job && !gated; !runs {
-		return fmt.Errorf("task %d: %w", id, &PlanStateError{ID: plan, State: state}), nil
+	p := read[plan]
+	switch {
+	case !plans.Runs(p):
+		return fmt.Errorf("task %d: %w", id, &PlanStateError{ID: plan, State: p.State}), nil
+	case p.Window > 0 && f[holdField] == "":
+		return fmt.Errorf("task %d: %s: %w", id, plans.WindowText(p), task.ErrWaits), nil
 	}
 	return nil, nil
 }

@@ -16,9 +16,6 @@ type job struct {
 	made func(task.PlanID)
 }
 
-// gated says that its tasks do not run at once.
-func (j *job) gated() bool { return j.Window > 0 || len(j.After) > 0 }
-
 // AsJob makes the tasks of a submission a job: a plan whose tasks need nothing of one another, run as soon as they are opened, and
 // cost what tasks of no plan do. With a Window or After, servers open them. AsJob sets Job and RequestKey of spec itself, and takes the
 // place of [InPlan]. made, unless it is nil, gets the number of the job before the first task is opened. If no task is opened, or all
@@ -30,7 +27,7 @@ func AsJob(spec task.PlanSpec, made func(task.PlanID)) SubmitOption {
 	return func(s *submission) {
 		spec.Job = true
 		s.plan, s.job = 0, &job{PlanSpec: spec, made: made}
-		if s.job.gated() {
+		if plans.Gated(&spec) {
 			s.size = min(s.size, plans.PlanTasks)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 )
@@ -232,7 +233,7 @@ func (s *submission) next(ctx context.Context) error {
 		return bad
 	}
 	s.send(ctx, o, place)
-	if s.plan > 0 && (s.job == nil || s.job.gated()) {
+	if s.plan > 0 && (s.job == nil || plans.Gated(&s.job.PlanSpec)) {
 		return s.await(ctx)
 	}
 	return nil
@@ -243,7 +244,7 @@ func (s *submission) next(ctx context.Context) error {
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
 	return s.m.store.Prepare(tasks.OpenRequest{
 		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Life: s.life, Digest: s.digest(b), Rules: b.rules,
-		Plan: s.plan, Job: s.job != nil && !s.job.gated(),
+		Plan: s.plan, Job: s.job != nil && !plans.Gated(&s.job.PlanSpec),
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -412,7 +413,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id task.PlanID, report func(*tas
 			return false, fmt.Errorf("plan %d: %w; the id means another plan now", id, task.ErrGone)
 		}
 		if last = p; p.Job {
-			name = fmt.Sprintf("job j%d", id)
+			name = "job " + plans.JobName(id)
 		}
 		return false, nil
 	}, func() bool {

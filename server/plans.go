@@ -153,7 +153,7 @@ func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks
 // reasonOf says why a task is cancelled that waits for another one.
 func reasonOf(t *plans.Freed) string {
 	if t.DoomedAfter > 0 {
-		return fmt.Sprintf("job j%d, which its job comes after, did not end as it should", t.DoomedAfter)
+		return fmt.Sprintf("job %s, which its job comes after, did not end as it should", plans.JobName(t.DoomedAfter))
 	}
 	if t.Skipped {
 		return fmt.Sprintf("skipped: it was to run if task %d did not succeed", t.DoomedBy)

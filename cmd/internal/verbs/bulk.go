@@ -95,7 +95,7 @@ func (b *bulkVerb) progress(ctx context.Context, s *session, sel manager.Selecti
 	for _, r := range sel.IDs {
 		p.total += r.Last - r.First + 1
 	}
-	if sel.Plan == 0 || !b.choice.OnlyJob() {
+	if !b.choice.OnlyJob() {
 		return p, nil
 	}
 	job, err := s.manager.Plan(ctx, sel.Plan)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -64,7 +65,7 @@ func listJobs(ctx context.Context, s *session, most int) error {
 		table := s.out.Table("JOB", "NAME", "STATE", "TASKS", "WAITING", "RUNNING", "ENDED", "AGE")
 		for i := range jobs {
 			j := &jobs[i]
-			table.Row(bulk.JobName(j.ID), dashText(j.Name), j.state(), j.Total, j.waiting(), j.Running, dashText(endedLine(&j.Plan)),
+			table.Row(plans.JobName(j.ID), dashText(j.Name), j.state(), j.Total, j.waiting(), j.Running, dashText(endedLine(&j.Plan)),
 				waited(j.Created, now))
 		}
 		table.Flush()
@@ -131,7 +132,7 @@ func (s *session) showAsJob(ctx context.Context, p *task.Plan) error {
 }
 
 func printJob(s *session, j *job) {
-	name := bulk.JobName(j.ID)
+	name := plans.JobName(j.ID)
 	table := s.out.Table()
 	table.Row("job", name)
 	table.Row("name", dashText(j.Name))
@@ -156,8 +157,6 @@ func printJob(s *session, j *job) {
 	case j.State == task.PlanFailed:
 		s.printf(", why some failed with %s; %s runs these again",
 			s.command("logs %s --state failed --stderr", name), s.command("retry %s --failed", name))
-	case j.State == task.PlanBuilding:
-		s.printf("; not all of them may be opened yet")
 	}
 	s.printf("\n")
 }
@@ -166,7 +165,7 @@ func printJob(s *session, j *job) {
 func afterText(after []task.PlanNeed) string {
 	texts := make([]string, len(after))
 	for i, n := range after {
-		if texts[i] = bulk.JobName(n.Plan); n.On != task.NeedsSuccess {
+		if texts[i] = plans.JobName(n.Plan); n.On != task.NeedsSuccess {
 			texts[i] += ":" + string(n.On)
 		}
 	}
@@ -194,12 +193,7 @@ func (sub *submission) jobSpec(ctx context.Context, s *session, specs []task.Spe
 			}
 			id = last.Job
 		}
-		switch task.When(on) {
-		case "", task.NeedsSuccess, task.NeedsAny, task.NeedsFailure:
-		default:
-			id = 0
-		}
-		if id == 0 {
+		if id == 0 || task.CheckNeeds([]task.Need{{Task: int64(id), On: task.When(on)}}, 0) != nil {
 			return spec, cli.Usagef("--after %q is no job; write j6, or j6:any or j6:failure for how it may end", text)
 		}
 		if _, err := s.manager.Plan(ctx, id); err != nil {

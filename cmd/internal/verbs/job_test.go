@@ -130,6 +130,11 @@ func TestWaitForJob(t *testing.T) {
 		t.Errorf("with a condition: %+v", r)
 	}
 	b.must("submit", "--program", "p", "--array", "1-4")
+	b.must("submit", "--program", "p", "--array", "1-9%2")
+	if r := b.run("wait", "j5", "--timeout", "0.01"); !strings.Contains(r.out, "0 of 9 tasks have ended: blocked 7  open 2\n") {
+		t.Errorf("with a window: %+v", r)
+	}
+	b.must("cancel", "j5")
 	run := b.start(t.Context(), "wait", "j4")
 	worktest.Drain(t, b.store, worktest.Echo)
 	run.ends(t, 0)

@@ -42,17 +42,17 @@ func (s *session) pin() (func(ctx context.Context, source string) (string, error
 	case flag == nil:
 		return nil, nil //nolint:nilnil // none is a good answer
 	case flag.Value.String() == pinOff:
-		return s.checked, nil
+		return remembering(s.checked), nil
 	case flag.Value.String() == pinAuto:
-		return s.pinIfPossible, nil
+		return remembering(s.pinIfPossible), nil
 	case flag.Value.String() == pinRequire:
-		return func(ctx context.Context, source string) (string, error) {
+		return remembering(func(ctx context.Context, source string) (string, error) {
 			source, err := s.checked(ctx, here(source))
 			if err != nil {
 				return "", err
 			}
 			return s.downloaded(ctx, source)
-		}, nil
+		}), nil
 	default:
 		return nil, cli.Usagef("--pin %q is unknown; write auto, require or off", flag.Value)
 	}

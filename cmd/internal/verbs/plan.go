@@ -130,9 +130,6 @@ func (s *session) planRemedy(p *task.Plan) string {
 		}
 		return s.command("plan retry %d", p.ID) + " runs again what did not succeed, and nothing else"
 	case task.PlanBuilding:
-		if p.Job {
-			return "its submission has not ended; if that is gone, submit it again with the same --request-key"
-		}
 		return "nothing of it runs yet: it was not submitted to its end; repeat plan submit with the same --key, " +
 			"or " + s.command("plan cancel %d", p.ID)
 	case task.PlanReady, task.PlanCompleted, task.PlanCancelled:

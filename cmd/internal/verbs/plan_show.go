@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -35,7 +35,7 @@ func (s *session) showPlan(ctx context.Context, graph string) error {
 		return err
 	case p.Job && graph != "":
 		return cli.Usagef("plan %d is a job: there is nothing to draw, as its tasks need nothing of one another; list them with %s",
-			p.ID, s.command("ls %s", bulk.JobName(p.ID)))
+			p.ID, s.command("ls %s", plans.JobName(p.ID)))
 	case p.Job:
 		return s.showAsJob(ctx, p)
 	case graph != "":

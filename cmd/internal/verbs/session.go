@@ -75,9 +75,6 @@ func (a *app) managed(do verb, o manager.Options) verb {
 		if s.pinned, err = s.pin(); err != nil {
 			return err
 		}
-		if s.pinned != nil {
-			s.pinned = remembering(s.pinned)
-		}
 		o.Pin = s.pinned
 		s.manager = manager.New(s.site, "tdf-manager", o)
 		return do(ctx, s)

@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/cold"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -194,12 +195,8 @@ func limitRows(table *cli.Table, t *task.Task) {
 	if t.MemoryMax > 0 {
 		table.Row("memory_max", clean.SizeText(t.MemoryMax))
 	}
-	if t.PidsMax > 0 {
-		table.Row("pids_max", t.PidsMax)
-	}
-	if t.Nice > 0 {
-		table.Row("nice", t.Nice)
-	}
+	table.Some("pids_max", t.Fields["pids_max"])
+	table.Some("nice", t.Fields["nice"])
 }
 
 // stdinText is what a program reads, and how much that is.
@@ -248,7 +245,7 @@ func planRows(table *cli.Table, t *task.Task) {
 	if strings.Trim(t.Fields[planField], "0123456789") == "" {
 		table.Row(planField, t.Plan)
 	} else {
-		table.Row("job", bulk.JobName(t.Plan))
+		table.Row("job", plans.JobName(t.Plan))
 	}
 	table.Some(stepField, t.Step)
 	table.Some("needs", needsText(t.Needs))

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -236,12 +236,11 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 // await waits for the job, or, if some tasks were there before, for each task.
 func (sub *submission) await(ctx context.Context, s *session, opened []task.Opened) (err error) {
 	ids, _, existing := idsOf(opened)
-	names := bulk.JobName(sub.job)
+	names := plans.JobName(sub.job)
 	if len(existing) == 0 {
 		err = waitJob(ctx, s, sub.job, 0)
 	} else {
-		names = ranges(ids)
-		err = waitFor(ctx, s, ids, 0)
+		names, err = ranges(ids), waitFor(ctx, s, ids, 0)
 	}
 	if err != nil && ctx.Err() != nil {
 		s.note("the tasks go on; wait for them with: %s", s.command("wait %s", names))
@@ -261,6 +260,9 @@ func (sub *submission) checkFlags(s *session) error {
 		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
 			return cli.Usagef("--%s is empty; %s", name, remedy)
 		}
+	}
+	if flags.Changed("after") && len(sub.after) == 0 {
+		return cli.Usagef("--after is empty; give the name of a job, such as j6, or leave it out")
 	}
 	if slices.Contains([]string{sub.eachLine, sub.fromJSON}, "-") && sub.stdin == "-" {
 		return cli.Usagef("--stdin and the lines of the tasks would be read from the same stdin; write one of them to a file, and give its path")
@@ -503,7 +505,7 @@ func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec
 	default:
 		text := fmt.Sprintf("opened %d tasks", len(fresh))
 		if len(fresh) > 0 {
-			text += fmt.Sprintf(": %s, as job %s", ranges(fresh), bulk.JobName(sub.job))
+			text += fmt.Sprintf(": %s, as job %s", ranges(fresh), plans.JobName(sub.job))
 		}
 		if len(existing) > 0 {
 			text += fmt.Sprintf("; %d were there already by their keys: %s", len(existing), ranges(existing))

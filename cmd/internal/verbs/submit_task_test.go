@@ -138,6 +138,7 @@ func TestSubmitRefusesDemands(t *testing.T) {
 		"--array 1-100%":            {`"" is not how many may run at a time`},
 		"--array 1-100%0":           {`"0" is not how many may run at a time`},
 		"--array 1-9 --after 6":     {`--after "6" is no job; write j6`},
+		"--array 1-9 --after=":      {"--after is empty"},
 		"--array 1-9 --after j6:ok": {`--after "j6:ok" is no job`},
 		"--array 5-1":               {"--array", "5-1"},
 		"--array 1-999999999":       {"more than"},

@@ -54,10 +54,11 @@ func badStdin(text string) error {
 		return nil
 	}
 	info, err := os.Stat(name)
-	if err == nil && info.IsDir() {
+	switch {
+	case err != nil:
+	case info.IsDir():
 		err = errors.New("it is a directory")
-	}
-	if err == nil { // not by opening it: a named pipe would lose what somebody writes into it
+	default: // not by opening it: a named pipe would lose what somebody writes into it
 		err = unix.Access(name, unix.R_OK)
 	}
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/ops/bulk"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -73,7 +74,7 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if sel.Plan > 0 && w.choice.OnlyJob() {
+	if w.choice.OnlyJob() {
 		return waitJob(ctx, s, sel.Plan, limit)
 	}
 	ids, err := w.ids(ctx, s, sel)
@@ -296,25 +297,35 @@ func (w *jobProgress) look(ctx context.Context) {
 // sayOpening tells, once, that nothing more happens before the job is made to its end, which nobody seems to do.
 func (w *jobProgress) sayOpening(ctx context.Context) {
 	p := w.plan.Load()
-	if p == nil || p.Left > 0 && p.Window == 0 && len(p.After) == 0 {
+	if p == nil || p.Left > 0 && !plans.Gated(&p.PlanSpec) {
 		return
 	}
 	if now, err := w.s.manager.Now(ctx); err != nil || !p.HalfBuilt(now) {
 		return
 	}
 	w.told.Do(func() {
-		w.s.warn("nothing of %s runs, and its submission has not ended; to finish it, submit it again with its --request-key", bulk.JobName(w.id))
+		w.s.warn("nothing of %s runs, and its submission has not ended; to finish it, submit it again with its --request-key",
+			plans.JobName(w.id))
 	})
 }
 
+// of counts the tasks of a plan by their states. What a window leaves room for is open, sooner or later.
 func (w *jobProgress) of(p *task.Plan) manager.Progress {
 	progress := manager.Progress{Total: int(p.Total), Done: int(p.Total - p.Left), States: map[statemachine.State]int{}}
-	for state, n := range p.Ended {
-		progress.States[state] = int(n)
-	}
 	running := min(w.running.Load(), p.Left)
-	progress.States[statemachine.Running] = int(running)
-	progress.States[statemachine.Open] = int(p.Left - running)
+	blocked := int64(0)
+	if waiting := p.Left - running; !plans.Runs(p) {
+		blocked = waiting
+	} else if p.Window > 0 {
+		blocked = max(0, p.Left-int64(p.Window))
+	}
+	counts := maps.Clone(p.Ended)
+	counts[statemachine.Running], counts[statemachine.Blocked], counts[statemachine.Open] = running, blocked, p.Left-running-blocked
+	for state, n := range counts {
+		if n > 0 {
+			progress.States[state] = int(n)
+		}
+	}
 	return progress
 }
 
@@ -341,8 +352,7 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	if err != nil {
 		return err
 	}
-	end := progress.of(p)
-	return finishWait(ctx, s, end, failed, int((&job{Plan: *p}).unsuccessful()), late)
+	return finishWait(ctx, s, progress.of(p), failed, int((&job{Plan: *p}).unsuccessful()), late)
 }
 
 // jobFailures are the first tasks of a job that have not succeeded.

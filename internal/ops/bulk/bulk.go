@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -122,7 +123,7 @@ func stateNames() string {
 // JobOf reads the name of a job, such as j7; 0 for another text.
 func JobOf(text string) task.PlanID {
 	id := task.PlanOf(text)
-	if id < 1 || text != JobName(id) {
+	if id < 1 || text != plans.JobName(id) {
 		return 0
 	}
 	return id
@@ -136,23 +137,19 @@ func NamesOne(word string, lastIsTask bool) bool {
 	return word != AllTasks && JobOf(word) == 0 && !strings.ContainsAny(word, ",-")
 }
 
-// JobName is what people call a job: j7.
-func JobName(id task.PlanID) string { return "j" + strconv.FormatInt(int64(id), 10) }
-
 // parseJob reads the name of a job, or finds that of the task opened last; 0 where the words are others.
 func parseJob(words []string, newest func() (Last, error)) (task.PlanID, error) {
 	if len(words) == 1 && words[0] == LastTask {
 		last, err := newest()
 		return last.Job, err
 	}
-	for part := range strings.SplitSeq(strings.Join(words, ","), ",") {
-		if job := JobOf(part); job > 0 && len(words) == 1 && part == words[0] {
-			return job, nil
-		} else if job > 0 {
+	text := strings.Join(words, ",")
+	for part := range strings.SplitSeq(text, ",") {
+		if JobOf(part) > 0 && part != text {
 			return 0, badTasks(part, "a job stands alone")
 		}
 	}
-	return 0, nil
+	return JobOf(text), nil
 }
 
 // parseTasks reads ids and words. The ranges are sorted and do not overlap; no words

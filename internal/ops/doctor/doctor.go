@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -336,8 +337,8 @@ func judgePlans(f *Facts, r *report) {
 			name = " (" + clean.Line(p.Name, 100) + ")"
 		}
 		if p.Job {
-			r.warn(fmt.Sprintf("job j%d%s was begun %v ago, and its submission has not ended: it has %d tasks so far",
-				p.ID, name, task.Moment(f.Now).Sub(p.Created).Round(time.Second), p.Total),
+			r.warn(fmt.Sprintf("job %s%s was begun %v ago, and its submission has not ended: it has %d tasks so far",
+				plans.JobName(p.ID), name, task.Moment(f.Now).Sub(p.Created).Round(time.Second), p.Total),
 				"if that is gone, submit it again with its --request-key, which opens the others")
 			continue
 		}

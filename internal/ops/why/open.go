@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -99,8 +100,8 @@ func (s *Situation) planned() Explanation {
 	if len(found) > 0 {
 		return found
 	}
-	if most := s.Plan.Window; most > 0 {
-		text := fmt.Sprintf("at most %d tasks of job j%d are open or run at a time: it is opened when one of them has ended", most, s.Record.Plan)
+	if s.Plan.Window > 0 {
+		text := plans.WindowText(&s.Plan) + ": it is opened when one of them has ended"
 		return Explanation{blocks(KindPlan, s.onPlan(AttrWindow, ""), text)}
 	}
 	text := fmt.Sprintf("plan %d lets it run now: it waits for a server to open it", s.Record.Plan) + s.server()
@@ -113,9 +114,8 @@ func (s *Situation) planState() Reason {
 	says := func(attribute, value, text string) Reason {
 		return blocks(KindPlan, s.onPlan(attribute, value), fmt.Sprintf("plan %d %s", s.Record.Plan, text))
 	}
-	runs := p.Job && p.State == task.PlanBuilding && p.Window == 0 && len(p.After) == 0
 	switch failed, _ := strconv.ParseInt(p.HeldBy, 10, 64); {
-	case p.State == task.PlanReady, runs:
+	case plans.Runs(p):
 		return Reason{}
 	case p.State == task.PlanBuilding:
 		return says(AttrReady, "true", "is being built: nothing of it runs before it is marked ready")

@@ -69,14 +69,26 @@ func checkJob(spec *task.PlanSpec) error {
 	case !spec.Job && len(spec.After) > 0:
 		return wrong("after", afterText(spec.After), "empty: only a job comes after others")
 	}
-	for _, n := range spec.After {
-		switch n.On {
-		case "", task.NeedsSuccess, task.NeedsAny, task.NeedsFailure:
-		default:
-			return wrong("after", string(n.On), "success, any or failure")
-		}
+	if needs, ok := errors.AsType[*statemachine.FieldError](task.CheckNeeds(needsOf(spec.After), 0)); ok {
+		return wrong("after", needs.Value, needs.Want)
 	}
 	return nil
+}
+
+// JobName is what people call a job, and the field plan of its tasks: j7.
+func JobName(id task.PlanID) string { return "j" + strconv.FormatInt(int64(id), 10) }
+
+// Gated reports whether servers open the tasks of a job, and not its submission: it has a window, or comes after others.
+func Gated(spec *task.PlanSpec) bool { return spec.Window > 0 || len(spec.After) > 0 }
+
+// Runs reports whether tasks of a plan start that wait for nothing else.
+func Runs(p *task.Plan) bool {
+	return p.State == task.PlanReady || p.State == task.PlanBuilding && p.Job && !Gated(&p.PlanSpec)
+}
+
+// WindowText says what the window of a job means.
+func WindowText(p *task.Plan) string {
+	return fmt.Sprintf("at most %d tasks of job %s are open or run at a time", p.Window, JobName(p.ID))
 }
 
 // gated is the field job of one whose tasks do not run at once; of others it is 1.
@@ -84,7 +96,7 @@ const gated = "gated"
 
 // jobArgs are the fields of a job, with their values.
 func jobArgs(spec task.PlanSpec) []any {
-	if spec.Window == 0 && len(spec.After) == 0 {
+	if !Gated(&spec) {
 		return []any{"job", "1"}
 	}
 	args := []any{"job", gated}
@@ -97,11 +109,20 @@ func jobArgs(spec task.PlanSpec) []any {
 	return args
 }
 
-// afterText is the field after: "6 8:any". Those needs are written as those of tasks are.
+// needsOf are what a job comes after, as needs of tasks: they are checked and written in the same way.
+func needsOf(after []task.PlanNeed) []task.Need {
+	needs := make([]task.Need, len(after))
+	for i, n := range after {
+		needs[i] = task.Need{Task: int64(n.Plan), On: n.On}
+	}
+	return needs
+}
+
+// afterText is the field after: "6 8:any".
 func afterText(after []task.PlanNeed) string {
 	texts := make([]string, len(after))
-	for i, n := range after {
-		texts[i] = task.Need{Task: int64(n.Plan), On: n.On}.Text()
+	for i, n := range needsOf(after) {
+		texts[i] = n.Text()
 	}
 	return strings.Join(texts, " ")
 }
