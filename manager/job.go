@@ -17,10 +17,9 @@ type job struct {
 }
 
 // AsJob makes the tasks of a submission a job: a plan whose tasks need nothing of one another, run as soon as they are opened, and
-// cost what tasks of no plan do. With a Window or After, servers open them. AsJob sets Job and RequestKey of spec itself, and takes the
-// place of [InPlan]. made, unless it is nil, gets the number of the job before the first task is opened. If no task is opened, or all
-// were there before, there is no job in the end. The error about a spec is a *statemachine.FieldError; about After it matches
-// [task.ErrNoPlan] if there is no such plan.
+// cost what tasks of no plan do. With a Window or After, servers open them. AsJob sets Job and RequestKey of spec, and replaces [InPlan].
+// made, unless it is nil, gets the number of the job before the first task is opened. If no new task is opened, no job remains. The
+// error about a spec is a *statemachine.FieldError; about After it matches [task.ErrNoPlan] if there is no such plan.
 //
 // A submission that was cut short leaves a job that is still building; repeated with its request key, it finishes it.
 func AsJob(spec task.PlanSpec, made func(task.PlanID)) SubmitOption {
@@ -51,8 +50,8 @@ func (s *submission) makeJob(ctx context.Context) error {
 	return nil
 }
 
-// endJob says that all tasks of the job were opened. One that has none goes; that of a repeated submission may have gone. After an error
-// one that has tasks waits to be finished: those of an earlier submission, or of a request that was answered too late.
+// endJob says that all tasks of the job were opened. One without tasks goes; that of a repeated submission may have gone. After an
+// error, one with tasks waits to be finished.
 func (s *submission) endJob(ctx context.Context, err error) error {
 	if s.plan == 0 {
 		return err

@@ -57,21 +57,6 @@ func text(field func(*Spec) *string, check func(string) error) kind {
 	return bind(kind{name: "text", parse: checked(check)}, field, itself, itself)
 }
 
-// destination is where files go.
-func destination(field func(*Spec) *string) kind {
-	return bind(kind{name: "text", parse: func(s string) (string, error) {
-		if s == "" {
-			return "", nil
-		}
-		to, err := ParseDestination(s)
-		if err != nil {
-			_, why, _ := strings.Cut(err.Error(), "': ")
-			return "", bad("", redact(s), "a destination: "+why)
-		}
-		return to.Location, nil
-	}}, field, itself, itself)
-}
-
 // checked is a text that check finds right, as it is.
 func checked(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) { return s, check(s) }
@@ -476,62 +461,6 @@ func variablesText(m map[string]string) string {
 		sound[name] = value
 	}
 	return metaText(sound)
-}
-
-// maxPids is the highest limit for processes that a kernel has.
-const maxPids = 4 << 20
-
-// within is a whole number from 1 to most, or nothing for 0.
-func within(field func(*Spec) *int, most int) kind {
-	limits := "from 1 to " + strconv.Itoa(most)
-	return bind(kind{name: "whole number", limits: limits, number: true, parse: func(s string) (string, error) {
-		n, ok := digitsOf(s, 0, most)
-		switch {
-		case s == "", n == 0 && ok:
-			return "", nil
-		case !ok:
-			return "", bad("", s, "a whole number "+limits+", or 0 for none")
-		}
-		return s, nil
-	}}, field, strconv.Itoa, func(s string) int {
-		n, _ := strconv.Atoi(s) // was parsed
-		return n
-	})
-}
-
-// bytesOf is a size of at least 1 MiB, or nothing for 0.
-func bytesOf(field func(*Spec) *int64) kind {
-	const least, most = 1 << 20, 1 << 50
-	return bind(kind{name: "bytes", limits: "from 1MiB to 1024TiB", number: true, parse: func(s string) (string, error) {
-		n, err := clean.Size(s)
-		switch {
-		case s == "", err == nil && n == 0:
-			return "", nil
-		case err != nil, n < least, n > most:
-			return "", bad("", clean.Line(s, maxShown), "a size from 1MiB to 1024TiB, for example 512MiB, or 0 for none")
-		}
-		return strconv.FormatInt(n, 10), nil
-	}}, field, func(n int64) string { return strconv.FormatInt(n, 10) }, func(s string) int64 {
-		n, _ := strconv.ParseInt(s, 10, 64) // was parsed
-		return n
-	})
-}
-
-// stdin is a text that names some bytes.
-func stdin(field func(*Spec) *string) kind {
-	return bind(kind{name: "text", parse: parseStdin}, field, itself, itself)
-}
-
-func parseStdin(s string) (string, error) {
-	file, here := strings.CutPrefix(s, FilePrefix)
-	hash, kept := strings.CutPrefix(s, blobPrefix)
-	switch {
-	case s == "", here && file != "" && len(s) <= maxSourceBytes && !strings.ContainsRune(s, 0):
-		return s, nil
-	case kept && isSHA256(hash):
-		return BlobSource(strings.ToLower(hash)), nil
-	}
-	return "", bad("", clean.Line(s, maxShown), "file:PATH, a file where the task is opened, or blob:sha256=HEX, what Redis keeps")
 }
 
 func checkSource(s string) error {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -108,4 +109,43 @@ func countOf(text string) Limit {
 		return Unlimited
 	}
 	return Limit(text)
+}
+
+// maxPids is the highest limit for processes that a kernel has.
+const maxPids = 4 << 20
+
+// within is a whole number from 1 to most, or nothing for 0.
+func within(field func(*Spec) *int, most int) kind {
+	limits := "from 1 to " + strconv.Itoa(most)
+	return bind(kind{name: "whole number", limits: limits, number: true, parse: func(s string) (string, error) {
+		n, ok := digitsOf(s, 0, most)
+		switch {
+		case s == "", n == 0 && ok:
+			return "", nil
+		case !ok:
+			return "", bad("", s, "a whole number "+limits+", or 0 for none")
+		}
+		return s, nil
+	}}, field, strconv.Itoa, func(s string) int {
+		n, _ := strconv.Atoi(s) // was parsed
+		return n
+	})
+}
+
+// bytesOf is a size of at least 1 MiB, or nothing for 0.
+func bytesOf(field func(*Spec) *int64) kind {
+	const least, most = 1 << 20, 1 << 50
+	return bind(kind{name: "bytes", limits: "from 1MiB to 1024TiB", number: true, parse: func(s string) (string, error) {
+		n, err := clean.Size(s)
+		switch {
+		case s == "", err == nil && n == 0:
+			return "", nil
+		case err != nil, n < least, n > most:
+			return "", bad("", clean.Line(s, maxShown), "a size from 1MiB to 1024TiB, for example 512MiB, or 0 for none")
+		}
+		return strconv.FormatInt(n, 10), nil
+	}}, field, func(n int64) string { return strconv.FormatInt(n, 10) }, func(s string) int64 {
+		n, _ := strconv.ParseInt(s, 10, 64) // was parsed
+		return n
+	})
 }

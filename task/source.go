@@ -386,3 +386,33 @@ func endingList() string {
 	}
 	return strings.Join(append(names, "/run.sh"), " ")
 }
+
+// destination is where files go.
+func destination(field func(*Spec) *string) kind {
+	return bind(kind{name: "text", parse: func(s string) (string, error) {
+		if s == "" {
+			return "", nil
+		}
+		to, err := ParseDestination(s)
+		if err != nil {
+			_, why, _ := strings.Cut(err.Error(), "': ")
+			return "", bad("", redact(s), "a destination: "+why)
+		}
+		return to.Location, nil
+	}}, field, itself, itself)
+}
+
+// stdin is a text that names some bytes.
+func stdin(field func(*Spec) *string) kind {
+	return bind(kind{name: "text", parse: func(s string) (string, error) {
+		file, here := strings.CutPrefix(s, FilePrefix)
+		hash, kept := strings.CutPrefix(s, blobPrefix)
+		switch {
+		case s == "", here && file != "" && len(s) <= maxSourceBytes && !strings.ContainsRune(s, 0):
+			return s, nil
+		case kept && isSHA256(hash):
+			return BlobSource(strings.ToLower(hash)), nil
+		}
+		return "", bad("", clean.Line(s, maxShown), "file:PATH, a file where the task is opened, or blob:sha256=HEX, what Redis keeps")
+	}}, field, itself, itself)
+}

@@ -143,7 +143,7 @@ func TestForeignArchive(t *testing.T) {
 }
 
 // TestMixedCompany: managers and workers of both kinds at once. Ids never
-// collide, every task runs once, and everything adds up.
+// collide, every task runs once, whoever handed it back before, and everything adds up.
 func TestMixedCompany(t *testing.T) {
 	t.Parallel()
 	const each, families = 40, 3
@@ -191,11 +191,15 @@ func TestMixedCompany(t *testing.T) {
 	byWorker := map[string]int{}
 	for _, id := range ids {
 		task := sp.Task(t, id)
-		r := task.Fields
-		byWorker[r["0:worker"]]++
-		ours := strings.HasPrefix(r["0:output"], "ours ")
-		if task.Round != 0 || ours != (r["0:worker"] == "ours") {
-			t.Errorf("task %d: %v", id, r)
+		of := func(round int, field string) string { return task.Fields[fmt.Sprint(round, ":", field)] }
+		for round := range task.Round {
+			if of(round, "end") != "hand_back" || of(round, "output") != "" {
+				t.Errorf("round %d of task %d: %v", round, id, task.Fields)
+			}
+		}
+		byWorker[of(task.Round, "worker")]++
+		if ours := strings.HasPrefix(of(task.Round, "output"), "ours "); ours != (of(task.Round, "worker") == "ours") {
+			t.Errorf("task %d: %v", id, task.Fields)
 		}
 	}
 	if byWorker["ours"] == 0 || byWorker["theirs"] == 0 || len(byWorker) != 2 {
