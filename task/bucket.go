@@ -60,6 +60,22 @@ func (b Bucket) QueueName() string {
 	return b.Queue
 }
 
+// Resources that each worker has without being told.
+const (
+	CPUs   = "cpus" // its slots: a task takes as many as it asks for
+	Memory = "mem"  // MiB of memory of its host, or of its control group
+)
+
+// Slots is how many slots of its worker a task of the bucket takes.
+func (b Bucket) Slots() int {
+	for item := range strings.SplitSeq(b.Resources, ",") {
+		if name, amount, ok := cutResource(item); ok && name == CPUs {
+			return amount
+		}
+	}
+	return 1
+}
+
 // ParseBucket reads what [Bucket.Name] wrote, and only that: another spelling of
 // the same bucket would be a second key for it. The default queue comes out as
 // the empty one.

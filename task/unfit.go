@@ -16,8 +16,9 @@ type Offer struct {
 	Env string
 	// Labels are label=value pairs, in any order.
 	Labels []string
-	// Resources is what the node has in all, not what is free now.
+	// Resources is what the node has in all, not what is free now. Slots is what the worker has of [CPUs].
 	Resources Resources
+	Slots     int
 	// Classes are the classes of tasks and queues that the worker serves, each name
 	// or name=version.
 	Classes []string
@@ -105,6 +106,9 @@ func (o *Offer) tooSmall(asked string) []Reason {
 	for item := range strings.SplitSeq(asked, ",") {
 		name, amount, _ := cutResource(item)
 		has, some := o.Resources[name]
+		if name == CPUs {
+			has, some = o.Slots, true
+		}
 		if amount <= has {
 			continue
 		}

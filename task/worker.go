@@ -66,7 +66,7 @@ type Registration struct {
 func (r *Registration) Offer() Offer {
 	return Offer{
 		Worker: r.Name, Node: r.Node, Env: r.Env, Labels: r.Labels, Resources: r.Resources, Classes: r.Classes, MaxThreads: r.MaxThreads,
-		HandlersOnly: r.HandlersOnly,
+		HandlersOnly: r.HandlersOnly, Slots: r.Slots,
 	}
 }
 

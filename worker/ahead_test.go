@@ -324,7 +324,7 @@ func TestAheadWhileRedisIsAway(t *testing.T) {
 func TestPoolKeepsOrder(t *testing.T) {
 	t.Parallel()
 	p := newPool([]*slot{{}}, time.Hour)
-	s := p.take("q")
+	s := p.take(&assignment{claimed: &Claimed{}})
 	some := make([]*assignment, 4)
 	for i := range some {
 		some[i] = newAssignment(&Claimed{}, newClock(0), 0)

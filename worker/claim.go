@@ -21,6 +21,7 @@ type claimer struct {
 	backend Claims
 	rules   *rulebook
 	first   int            // how many claims were carried out: queues take turns
+	gathers string         // the queue for whose task the worker gathers slots
 	pending *ClaimRequest  // the one that has no answer yet, nil for none
 	again   timing.Backoff // between claims by rules that were outdated
 }
@@ -115,6 +116,7 @@ func (c *claimer) answered(reply *ClaimReply, err error) (redisClock, error) {
 	c.pending = nil
 	if !reply.Stale { // nobody had a turn
 		c.first++
+		c.gathers = reply.Gathers
 	}
 	c.learn(reply)
 	return newClock(reply.Now), nil
@@ -125,7 +127,7 @@ func (c *claimer) request(v *view, incarnation int64, free int) *ClaimRequest {
 	o := &c.rules.offer
 	return &ClaimRequest{
 		Worker: o.Worker, Node: o.Node, Incarnation: incarnation, Request: newToken(), Max: free,
-		Candidates: v.turns, First: c.first, Rules: v.version, Known: v.known,
+		Candidates: v.turns, First: c.first, Gathers: c.gathers, Rules: v.version, Known: v.known,
 		MaxThreads: v.maxThreads, Resources: o.Resources,
 	}
 }

@@ -134,6 +134,22 @@ func (w *Worker) endWait() {
 	}
 }
 
+// endWaitAbove ends the wait once more slots than that are free, for tasks that take several.
+func (w *Worker) endWaitAbove(ctx context.Context, free int) {
+	for {
+		change := w.pool.change()
+		if w.pool.vacant() > free {
+			w.endWait()
+			return
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // passOn gives a wake-up that this worker cannot use, if it has one, to another.
 func (w *Worker) passOn(ctx context.Context) {
 	if w.woken == "" {
@@ -194,7 +210,7 @@ func (w *Worker) handBack(ctx context.Context, a *assignment, why error) {
 
 // turnedAwayWait is how long a worker trusts in being woken while limits keep due
 // tasks from it: the wake-up for a place that is free may go to one that it does
-// not help, and no server repeats it.
+// not help, and no server repeats it. A worker that gathers slots says so as often.
 const turnedAwayWait = 3 * time.Second
 
 // idle waits until the worker is woken, the next task starts, or its patience ends, and claims behind that.
@@ -228,10 +244,13 @@ func (w *Worker) wait(ctx context.Context, l *lull, incarnation int64, free int)
 	defer stop()
 	w.resting.Store(&stop)
 	defer w.resting.Store(nil)
+	if l.reply.Wider {
+		go w.endWaitAbove(ctx, free)
+	}
 	if w.rules.outdated.Load() || w.whyPaused().kind != "" {
 		return got, clock, false
 	}
-	got, clock, ok = w.claims.wait(ctx, w.waitFor(l), w.idleTime(&l.reply), incarnation, free)
+	got, clock, ok = w.claims.wait(ctx, w.waitFor(l, free), w.idleTime(&l.reply), incarnation, free)
 	w.woken = got.Woken
 	return got, clock, ok && (got.Claimed == nil || ctx.Err() == nil)
 }
@@ -251,7 +270,7 @@ func (w *Worker) useWaited(ctx context.Context, got *Waited, clock redisClock, i
 		return
 	}
 	w.use(ctx, &got.Reply, clock, incarnation, got.Claimed)
-	if len(got.Reply.Tasks) > 0 && !got.Reply.More && w.pool.count(idle) > 0 { // another claim would find nothing
+	if len(got.Reply.Tasks) > 0 && !got.Reply.More && w.pool.vacant() > 0 { // another claim would find nothing
 		w.lull = &lull{got.Reply, clock}
 		w.lull.reply.Tasks = nil
 	}
@@ -274,7 +293,7 @@ func (o *Options) patience(waits int) time.Duration {
 // idleTime is how long to wait after a claim that got nothing.
 func (w *Worker) idleTime(reply *ClaimReply) time.Duration {
 	d := w.opts.patience(w.waits)
-	if reply.NodeFull || len(reply.Full) > 0 || w.rules.last().quarantined != "" {
+	if reply.NodeFull || reply.Wider || len(reply.Full) > 0 || w.rules.last().quarantined != "" {
 		d = min(d, turnedAwayWait)
 	}
 	if next := reply.Next.Sub(reply.Now); reply.Next != statemachine.Never && next < timing.FromStd(d) {
@@ -284,10 +303,13 @@ func (w *Worker) idleTime(reply *ClaimReply) time.Duration {
 }
 
 // waitFor is what may end the wait after a claim that got nothing.
-func (w *Worker) waitFor(l *lull) WaitFor {
+func (w *Worker) waitFor(l *lull, free int) WaitFor {
+	if !l.reply.Wider {
+		free = 0
+	}
 	return WaitFor{
 		Worker: w.opts.Name, Node: w.opts.Node, Candidates: w.rules.last().turns,
-		Full: l.reply.Full, Elsewhere: l.reply.Elsewhere, NodeFull: l.reply.NodeFull, Now: l.clock.now(),
+		Full: l.reply.Full, Elsewhere: l.reply.Elsewhere, NodeFull: l.reply.NodeFull, Slots: free, Now: l.clock.now(),
 	}
 }
 
@@ -295,6 +317,8 @@ func (w *Worker) waitFor(l *lull) WaitFor {
 func (w *Worker) sayFull(ctx context.Context, reply *ClaimReply) {
 	switch {
 	case !w.log.Enabled(ctx, slog.LevelDebug):
+	case reply.Gathers != "":
+		w.log.Debug("the free slots are left to a task that takes more", "queue", reply.Gathers)
 	case reply.NodeFull:
 		w.log.Debug("the node takes no more tasks", "node", w.opts.Node, "set_aside", w.rules.last().quarantined)
 	case len(reply.Full) > 0:

@@ -14,12 +14,12 @@ import (
 func TestOfferFromConfig(t *testing.T) {
 	t.Parallel()
 	o := complete(Options{}, config.Worker{
-		Node: "n", Env: "python", Labels: []string{"b=1", "a=2"}, Resources: task.Resources{"gpu": 4}, Classes: []string{"render=2"},
-		MaxThreads: task.AtMost(3),
+		Node: "n", Env: "python", Labels: []string{"b=1", "a=2"}, Resources: task.Resources{"gpu": 4, "mem": 9}, Classes: []string{"render=2"},
+		Slots: 3, MaxThreads: task.AtMost(3),
 	})
 	o.Name = "w"
 	want := task.Offer{
-		Worker: "w", Node: "n", Env: "python", Labels: []string{"a=2", "b=1"}, Resources: task.Resources{"gpu": 4},
+		Worker: "w", Node: "n", Env: "python", Labels: []string{"a=2", "b=1"}, Resources: task.Resources{"gpu": 4, "mem": 9}, Slots: 3,
 		Classes: []string{"render=2"}, MaxThreads: task.AtMost(3), HandlersOnly: true,
 	}
 	if got := o.offer(); !reflect.DeepEqual(got, want) {

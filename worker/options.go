@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/task"
 )
@@ -70,7 +72,8 @@ type Settings struct {
 	// Labels are the label=value pairs that the worker offers to tasks.
 	Labels []string
 	// Resources is what the node has in all of what tasks ask for, by name, each
-	// at least 1. The workers of a node share it and should all say the same.
+	// at least 1. The workers of a node share it and should all say the same. [task.CPUs] is
+	// not among it; [task.Memory], if it is not, is what the host has.
 	Resources task.Resources
 	// Classes are the classes that the worker serves, each name or name=version: it
 	// takes the tasks that have such a class, or whose queue has one while they have
@@ -306,13 +309,23 @@ func (o *options) offer() task.Offer {
 	slices.Sort(labels)
 	offer := task.Offer{
 		Worker: o.Name, Node: o.Node, Env: o.Env, Labels: labels,
-		Resources: o.Resources, Classes: slices.Clone(o.Classes), MaxThreads: o.MaxThreads,
-		HandlersOnly: o.container == nil,
+		Resources: o.measured(), Classes: slices.Clone(o.Classes), MaxThreads: o.MaxThreads,
+		HandlersOnly: o.container == nil, Slots: o.Slots,
 	}
 	if len(o.Classes) == 0 {
 		offer.Classes = o.handlerClasses()
 	}
 	return offer
+}
+
+// measured are the resources with the memory of the host, unless they say it.
+func (o *Options) measured() task.Resources {
+	most := task.Resources{}
+	if mem := cgroup.Memory() >> 20; mem > 0 {
+		most[task.Memory] = int(min(mem, math.MaxInt32))
+	}
+	maps.Copy(most, o.Resources)
+	return most
 }
 
 // limitLabels say which limits of tasks this worker can keep: those that it has itself.
@@ -352,8 +365,11 @@ func (o *options) validateOffer() error {
 			return &OptionError{"Classes", class, err.Error()}
 		}
 	}
-	if _, err := task.ParseResources(o.Resources.Text()); err != nil {
+	if _, err := task.ParseResources(o.measured().Text()); err != nil {
 		return &OptionError{"Resources", o.Resources, err.Error()}
+	}
+	if _, given := o.Resources[task.CPUs]; given {
+		return &OptionError{"Resources", o.Resources, "leave " + task.CPUs + " out: it is the number of slots"}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type phase int
 const (
 	idle      phase = iota
 	executing       // a program or handler is at work
+	lent            // to the task of another slot, which takes several
 	reporting       // its result is on the way
 	resting         // pausing after a round, as configured
 	stuck           // its program or handler does not end
@@ -25,10 +26,11 @@ const (
 type pool struct {
 	mu     sync.Mutex
 	phases map[*slot]phase
-	queues map[*slot]string // of the task that the slot had last
+	queues map[*slot]string  // of the task that the slot had last
+	lent   map[*slot][]*slot // to the task of a slot
 	free   []*slot
 	closed bool
-	// ahead holds the tasks claimed ahead, the oldest claim first. It is empty while a slot is idle.
+	// ahead holds the tasks claimed ahead, the oldest claim first. It is empty while a slot is idle, but for tasks that take several.
 	ahead []*assignment
 	wait  statemachine.Duration // how long one of them may wait for a slot
 	apart int                   // reports for which no slot waits
@@ -37,7 +39,7 @@ type pool struct {
 }
 
 func newPool(slots []*slot, wait time.Duration) *pool {
-	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}, wait: timing.FromStd(wait)}
+	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}, lent: map[*slot][]*slot{}, wait: timing.FromStd(wait)}
 	for _, s := range slices.Backward(slots) { // slot 0 is handed out first
 		p.phases[s] = idle
 		p.free = append(p.free, s)
@@ -45,16 +47,29 @@ func newPool(slots []*slot, wait time.Duration) *pool {
 	return p
 }
 
-// take returns an idle slot for a task of a queue, or nil. The caller has the lock.
-func (p *pool) take(queue string) *slot {
-	if len(p.free) == 0 {
+// take returns an idle slot for a task, or nil if fewer are idle than it takes. The caller has the lock.
+func (p *pool) take(a *assignment) *slot {
+	if len(p.free) < a.slots() {
 		return nil
 	}
 	s := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
-	p.queues[s] = queue
-	p.enter(s, executing)
+	p.begin(s, a)
 	return s
+}
+
+// begin gives a task to a slot, and lends that the others that the task takes. The caller has the lock.
+func (p *pool) begin(s *slot, a *assignment) {
+	p.queues[s] = a.claimed.Bucket.QueueName()
+	p.enter(s, executing)
+	if n := a.slots() - 1; n > 0 {
+		at := len(p.free) - n
+		p.lent[s] = slices.Clone(p.free[at:])
+		p.free = p.free[:at]
+		for _, other := range p.lent[s] {
+			p.phases[other] = lent
+		}
+	}
 }
 
 // keep returns what a slot that has reported goes on with: the task, or the oldest of those claimed before it, in which case the
@@ -69,23 +84,22 @@ func (p *pool) keep(s *slot, a *assignment) *assignment {
 		p.ahead = append(p.ahead, a)
 		return first
 	}
-	p.queues[s] = a.claimed.Bucket.QueueName()
-	p.enter(s, executing)
+	p.begin(s, a)
 	return a
 }
 
-// place gives a task to an idle slot, or keeps it, if it may, for the next one. Where it does neither, the task is to be
-// handed back, and reported follows.
+// place gives a task to an idle slot, or keeps it, if it may, for the next one. One that takes several slots, which a report makes free, it
+// keeps too. Where it does neither, the task is to be handed back, and reported follows.
 func (p *pool) place(a *assignment, may bool) (s *slot, kept bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		s = p.take(a.claimed.Bucket.QueueName())
+		s = p.take(a)
 	}
 	switch {
 	case s != nil:
 		return s, false
-	case p.closed || !may:
+	case p.closed || !may && a.slots() == 1:
 		p.apart++
 		return nil, false
 	}
@@ -128,9 +142,11 @@ func (p *pool) shift(s *slot) *assignment {
 	if a.clock.now() > a.claimed.Task.Current.Running.Add(p.wait) {
 		return nil
 	}
+	if len(p.free)+1 < a.slots() {
+		return nil
+	}
 	p.ahead = p.ahead[1:]
-	p.queues[s] = a.claimed.Bucket.QueueName()
-	p.enter(s, executing)
+	p.begin(s, a)
 	a.begin()
 	return a
 }
@@ -205,6 +221,11 @@ func (p *pool) set(s *slot, to phase) {
 
 func (p *pool) enter(s *slot, to phase) {
 	p.phases[s] = to
+	for _, other := range p.lent[s] { // back from its task, which is over
+		p.free = append(p.free, other)
+		p.phases[other] = idle
+	}
+	delete(p.lent, s)
 	p.stir()
 }
 
@@ -229,13 +250,23 @@ func (p *pool) count(phases ...phase) int {
 	return n
 }
 
+// vacant is how many slots are idle, none if one of the tasks claimed takes several, and waits for them.
+func (p *pool) vacant() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ahead) > 0 && p.ahead[0].slots() > 1 {
+		return 0
+	}
+	return len(p.free)
+}
+
 // byQueue counts the slots that have a task, by its queue.
 func (p *pool) byQueue() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := map[string]int{}
 	for s, at := range p.phases {
-		if at != idle && at != resting {
+		if at != idle && at != resting && at != lent {
 			n[p.queues[s]]++
 		}
 	}
@@ -265,7 +296,7 @@ func (p *pool) change() <-chan struct{} {
 func (p *pool) await(ctx context.Context) int {
 	for {
 		change := p.change()
-		if n := p.count(idle); n > 0 {
+		if n := p.vacant(); n > 0 {
 			return n
 		}
 		select {

@@ -425,7 +425,7 @@ func (o *reporter) call(ctx context.Context, commits []Commit, free []*slot) ([]
 // request returns a claim for n slots and those that are idle, and of further tasks ahead, or nil if there can be none now.
 func (o *reporter) request(n int) *ClaimRequest {
 	w := o.worker
-	free, ahead := w.pool.count(idle), w.further()
+	free, ahead := w.pool.vacant(), w.further()
 	if n+free+ahead == 0 || free > 0 && !o.awaited() || w.whyPaused().kind != "" {
 		return nil
 	}
@@ -440,9 +440,10 @@ func (o *reporter) assign(tasks []Claimed, clock redisClock, incarnation int64, 
 	next := make(map[*slot]*assignment, len(tasks))
 	for i := range tasks {
 		a := newAssignment(&tasks[i], clock, incarnation)
-		if i < len(free) {
-			if first := w.keep(free[i], a); first != nil {
-				next[free[i]] = first
+		if len(next) < len(free) && a.slots() == 1 {
+			s := free[len(next)]
+			if first := w.keep(s, a); first != nil {
+				next[s] = first
 				continue
 			}
 		}

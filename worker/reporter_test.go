@@ -248,7 +248,7 @@ func TestTooLateToBegin(t *testing.T) {
 	if next := w.reporter.assign(tasks[:2], newClock(0), 0, w.slots); len(next) != 0 {
 		t.Errorf("begins %v", next)
 	}
-	w.pool.take("")
+	w.pool.take(&assignment{claimed: &Claimed{}})
 	w.start(tasks[2:], newClock(0), 0)
 	w.working.Wait()
 	for i := range tasks {
@@ -260,8 +260,8 @@ func TestTooLateToBegin(t *testing.T) {
 func TestPoolCloses(t *testing.T) {
 	t.Parallel()
 	p := newPool([]*slot{{}}, time.Hour)
-	s := p.take("q")
-	if p.close() || p.take("q") != nil {
+	s := p.take(&assignment{claimed: &Claimed{}})
+	if p.close() || p.take(&assignment{claimed: &Claimed{}}) != nil {
 		t.Error("a slot that executes is idle")
 	}
 	p.set(s, reporting)

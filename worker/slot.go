@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/task"
 )
 
 // slot does one task at a time. Its shim is started with its first program and
@@ -39,6 +40,9 @@ type assignment struct {
 func newAssignment(c *Claimed, clock redisClock, incarnation int64) *assignment {
 	return &assignment{claimed: c, clock: clock, incarnation: incarnation}
 }
+
+// slots is how many slots the task takes.
+func (a *assignment) slots() int { return max(1, a.claimed.Resources[task.CPUs].Count) }
 
 // work does rounds as long as each report brings the next task, and makes the slot free again.
 func (s *slot) work(a *assignment) {

@@ -166,7 +166,7 @@ func (w *Worker) awaitChange(ctx context.Context) {
 	}
 }
 
-func (w *Worker) busy() int { return w.pool.count(executing, reporting) }
+func (w *Worker) busy() int { return w.pool.count(executing, lent, reporting) }
 
 // cancel stops the rounds of tasks that somebody has cancelled. The ids are
 // kept for rounds whose claim was not answered yet. Told again, it changes

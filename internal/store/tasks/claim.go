@@ -35,9 +35,11 @@ type ClaimRequest struct {
 	// Rules is the version of the rules that Candidates were made from; 0: whatever
 	// they are.
 	Rules int64
-	// Max is the most tasks to claim, at least 1. Ahead is how many of them are claimed ahead of free
-	// slots: these come last, belong to no plan, need no resources, and count against no limit.
+	// Max is how many slots to claim for, at least 1: a task takes one, or as many as it asks for of [task.CPUs]. Ahead is how
+	// many of them are claimed ahead of free slots: these come last, belong to no plan, need no resources, and count against no limit.
 	Max, Ahead int
+	// Gathers is [ClaimReply].Gathers of the last claim.
+	Gathers string
 	// Incarnation is that of the worker's session; 0 claims without a lease, so
 	// that only timeout and end_before bring the tasks back.
 	Incarnation int64
@@ -103,6 +105,10 @@ type ClaimReply struct {
 	// here, but none in the fleet.
 	Full, Elsewhere []string
 	NodeFull        bool
+	// Gathers is the queue for whose next task the worker gathers slots, and leaves what is free to it; empty if there is none.
+	// Wider says that tasks are due that take more slots than are free: claim again when another one is.
+	Gathers string
+	Wider   bool
 	// Unused says that the worker has no use for the wake-up of the request, and is
 	// to pass it on to others (see [fleet.Fleet.PassOn]), unless it claims again at once.
 	Unused bool
@@ -153,6 +159,9 @@ func (s *Tasks) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 	return c, nil
 }
 
+// gatherTime is how many seconds a worker counts as gathering slots after the claim that said so.
+const gatherTime = 10
+
 // Answers of the claim script: to rules that are not in force any more, or a request that
 // was called off; and to a request that comes later than its till.
 const (
@@ -175,7 +184,7 @@ func (r *ClaimRequest) call(k conn.Keys, script string, moves int, m *moveCall) 
 	keys := m.keys
 	args := append([]any{
 		moves, len(m.kinds), r.Worker, r.Request, r.Max, r.Ahead, writer(r.Worker), session, r.Node, versionText(r.Rules), r.Known,
-		limitArg(r.MaxThreads), r.Resources.Text(), r.First, till, len(r.Candidates),
+		limitArg(r.MaxThreads), r.Resources.Text(), r.First, r.Gathers, till, len(r.Candidates),
 	}, m.args...)
 	for i := range r.Candidates {
 		q := &r.Candidates[i].Queue
@@ -214,6 +223,7 @@ func decodeClaim(r conn.Reply) ClaimReply {
 	}
 	c.NewBuckets, c.NodeFull = r.Text(5) != "", r.Text(7) != ""
 	c.Full, c.Elsewhere = r.List(6).Texts(), r.List(8).Texts()
+	c.Gathers, c.Wider = r.Text(10), r.Text(11) != ""
 	return c
 }
 
@@ -360,7 +370,7 @@ func (s *Tasks) turned(commits []Commit, req *ClaimRequest, answer conn.Reply, e
 // taskWords are the fields that scripts read of a task, which follow from package task.
 var taskWords = map[string]string{
 	"--[[header]]": luaList(headerFields), "--[[first]]": luaList(claimFirst), "--[[more]]": luaList(claimedMore), "EVIDENCE_TTL": evidenceTTL,
-	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs),
+	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs), "GATHER": strconv.Itoa(gatherTime),
 	"MAX_AHEAD": strconv.Itoa(config.MaxAhead),
 }
 

@@ -27,6 +27,8 @@ type WaitFor struct {
 	Candidates      []task.Candidate
 	Full, Elsewhere []string
 	NodeFull        bool
+	// Slots is how many slots are free if the last claim was short of them: it is not woken for tasks that take more.
+	Slots int
 	// Now is the time of the namespace, 0 if it is not known. A wait that takes several commands claims then at its end only,
 	// if nothing ends it before.
 	Now statemachine.Time
@@ -49,7 +51,9 @@ func (w *WaitFor) lists(k conn.Keys) []string {
 			lists = append(lists, k.WakeQueue(queue))
 		case !slices.Contains(w.Full, queue):
 			for _, b := range w.Candidates[i].Buckets {
-				lists = append(lists, k.Wake(b.Name()))
+				if w.Slots == 0 || b.Slots() <= w.Slots {
+					lists = append(lists, k.Wake(b.Name()))
+				}
 			}
 		}
 	}

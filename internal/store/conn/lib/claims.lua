@@ -6,7 +6,7 @@
 --[[lib hold]]
 --[[lib leftover]]
 local damaged, early, ahead = {}, {}, false -- ids; what goes back; whether what is claimed is claimed ahead
-local most, budget -- of tasks that are claimed, and that are looked at
+local budget -- of tasks that are looked at
 local passed = 0 -- tasks that were passed over
 
 -- passes leaves a task that has failed on this node in its bucket, for others to take, and says so: for a while, and not if there are many,
@@ -49,8 +49,12 @@ local function try(q, b)
   end
   local n = #got + 1
   t[2], t[3], t[4] = request .. '.' .. n, stamp, b.demand ~= '' and free.allot(b.demand) or ''
+  if b.cpus then
+    t[4] = string.format(b.demand ~= '' and 'cpus:%d[] %s' or 'cpus:%d[]', b.cpus, t[4])
+    if not dry then redis.call('HDEL', K.full, 'w:' .. A.worker) end
+  end
   got[n], logs[n], of[n] = t, log, q
-  q.fleet, q.here, room, q.took = q.fleet - 1, q.here - 1, room - 1, true
+  q.fleet, q.here, room, slots, q.took = q.fleet - 1, q.here - 1, room - 1, slots - b.width, true
   return true
 end
 
@@ -64,13 +68,17 @@ local function offer(q)
   return false
 end
 
--- choose lets queues take turns until the worker has what it asked for, or there is nothing more for it.
+-- choose lets queues take turns until the worker has what it asked for, or there is nothing more for it. That for whose task it gathers
+-- slots begins.
 local function choose(list, first)
+  for i = 1, A.gathers ~= '' and #list or 0 do
+    if list[i].name == A.gathers then first = i - 1 end
+  end
   local took = #list > 0
   while took do
     took = false
     for i = 0, #list - 1 do
-      if #got == most or room <= 0 then break end
+      if slots <= 0 or room <= 0 then break end
       if offer(list[(first + i) % #list + 1]) then took = true end
     end
   end
@@ -78,12 +86,12 @@ end
 
 -- further claims ahead, from queues without limits.
 local function further()
-  if A.ahead == '0' or #got < most or limit then return end
+  if A.ahead == '0' or slots > 0 or limit then return end
   local list = {}
   for _, q in ipairs(turns) do
     if not (q.threads or q.maxthreads or q.demands) then list[#list + 1] = q end
   end
-  ahead, most = true, tonumber(A.most)
+  ahead, slots = true, tonumber(A.ahead)
   choose(list, tonumber(A.first))
 end
 
@@ -102,7 +110,7 @@ local function claims()
   clock = tonumber(stamp)
   if not again and A.till ~= '' and clock >= tonumber(A.till) then return -3 end
   if dry and tonumber(ARGV[#ARGV]) > clock then stamp, clock = ARGV[#ARGV], tonumber(ARGV[#ARGV]) end
-  most, budget = tonumber(A.most) - tonumber(A.ahead), tonumber(A.most) + 100
+  slots, budget = tonumber(A.most) - tonumber(A.ahead), tonumber(A.most) + 100
   if again then repeated(before) end
   candidates()
   place()
@@ -132,5 +140,6 @@ local function claims()
   end
   if beat then redis.call('ZADD', K.lease, stamp, A.worker) end -- who claims is alive
   return {stamp, more, starts < math.huge and string.format('%.6f', starts) or '', damaged, got,
-    (meta_buckets or '0') ~= A.buckets and '1' or '', full, #turns > 0 and room <= 0 and '1' or '', elsewhere, wall.ahead}
+    (meta_buckets or '0') ~= A.buckets and '1' or '', full, #turns > 0 and room <= 0 and '1' or '', elsewhere, wall.ahead,
+    gathering or '', wider}
 end

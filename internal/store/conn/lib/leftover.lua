@@ -1,5 +1,6 @@
 -- What a claim leaves, and who is to know of it.
 local full, elsewhere, more = {}, {}, '' -- queues that are; those of them with a place on this node; '1' if there is more for the worker
+local wider = '' -- '1' if tasks are due that take more slots than are free
 
 -- call wakes who waits for any of the buckets of a queue in which tasks are due.
 local function call(q)
@@ -22,13 +23,14 @@ end
 -- place in their queue, or for one on this node; none for what is full. It notes a limit, so that the next free place wakes one.
 local function rest(q)
   q.short = false
-  local can = best(q)
+  local can = not gathering and best(q) or nil
+  if q.wide then wider = '1' end
   if not (can or foremost(q)) then return spare(q) end
   places(q)
   local fleet, here = q.fleet > 0, can ~= nil and room > 0 and q.here > 0
   if not again then
     if not fleet then redis.call('HSET', K.full, 'q:' .. q.name, '1') end
-    if A.node ~= '' and (not here or q.short) then redis.call('HSET', K.full, 'n:' .. A.node, '1') end
+    if A.node ~= '' and (not here and not q.wide or q.short) then redis.call('HSET', K.full, 'n:' .. A.node, '1') end
     if fleet and (#got > 0 or not here) then
       call(q)
       if q.threads then token(q.wake) end
@@ -37,7 +39,7 @@ local function rest(q)
   end
   if fleet and here then
     more = '1'
-  else
+  elseif not (fleet and q.wide) or q.short or gathering then
     full[#full + 1] = q.name
     if here then elsewhere[#elsewhere + 1] = q.name end
   end

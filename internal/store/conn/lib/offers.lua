@@ -3,6 +3,14 @@ local queues, turns, again = {}, {}, false -- those with a due task have turns; 
 local limit, room, ungated -- most rounds on the node or nil; how many more there may be, with its gate and without
 local trial, gated -- whether the gate lets one through, as a trial, or nothing
 local free -- what the node has of resources, once a task asks for some
+local slots -- of the worker that are free
+
+-- narrowed is a demand without the slots, and their number if it names one: cpus=4,gpu=1.
+local function narrowed(demand)
+  local cpus = string.match(',' .. demand, ',cpus=(%d+)')
+  if not cpus then return demand end
+  return (string.gsub(string.gsub(',' .. demand, ',cpus=%d+', ''), '^,', '')), tonumber(cpus)
+end
 
 local function candidates()
   local buckets = k + 3 * tonumber(A.queues)
@@ -12,8 +20,10 @@ local function candidates()
     local n = tonumber(ARGV[a + 6])
     a, k = a + 6, k + 3
     for b = 1, n do
-      q.buckets[b] = {priority = tonumber(ARGV[a + 1]), demand = ARGV[a + 2], ready = KEYS[buckets + 1], wake = KEYS[buckets + 2],
-        from = 0, size = 1, at = 1, last = 0, gone = {}} -- what heads have read of it
+      local demand, cpus = ARGV[a + 2], nil
+      if demand ~= '' then demand, cpus = narrowed(demand) end
+      q.buckets[b] = {priority = tonumber(ARGV[a + 1]), demand = demand, cpus = cpus, width = cpus or 1, ready = KEYS[buckets + 1],
+        wake = KEYS[buckets + 2], from = 0, size = 1, at = 1, last = 0, gone = {}} -- what heads have read of it
       q.demands = q.demands or ARGV[a + 2] ~= ''
       a, buckets = a + 2, buckets + 2
     end
@@ -44,16 +54,25 @@ local function places(q)
   return math.min(q.fleet, q.here)
 end
 
--- best is the bucket that a queue offers next. One that finds too little of a resource keeps it from what comes after it there.
+--[[lib gather]]
+
+-- best is the bucket that a queue offers next. One that finds too little of a resource keeps it from what comes after it there. One whose
+-- tasks take more slots than are free is passed over, or ends the claim, if the worker gathers slots for it.
 local function best(q)
   local b = foremost(q)
-  if not b or b.demand == '' then return b end
-  free = free or resources()
+  if not b or b.demand == '' and not wide(b) then return b end
   local but, kept = {}, {}
-  while b and b.demand ~= '' and free.short(b.demand, kept) do
-    but[b], q.short = true, true
-    free.keep(b.demand, kept)
+  while b do
+    free = free or b.demand ~= '' and resources() or nil
+    local short = b.demand ~= '' and free.short(b.demand, kept)
+    if not short and not wide(b) then return b end
+    but[b] = true
+    if short then
+      q.short = true
+      free.keep(b.demand, kept)
+    elseif gathers(q, b) then
+      return nil
+    end
     b = foremost(q, but)
   end
-  return b
 end
