@@ -50,8 +50,8 @@ type Node struct {
 
 	// Running is the number of rounds under way.
 	Running int64 `json:"running"`
-	// Offered is what its live workers offer of each resource, Used how much of it
-	// the rounds have, Held the same by task.
+	// Offered is what its live workers offer of each resource, of [CPUs] all together;
+	// Used is how much of it the rounds have, Held the same by task but for the one slot that each has.
 	Offered Resources           `json:"offered"`
 	Used    Resources           `json:"used"`
 	Held    map[int64]Resources `json:"-"`
@@ -76,6 +76,9 @@ func (n *Node) Add(workers ...Worker) {
 		if w := &workers[i]; w.State.Alive() {
 			for name, amount := range w.Resources {
 				n.Offered[name] = max(n.Offered[name], amount)
+			}
+			if w.Slots > 0 {
+				n.Offered[CPUs] += w.Slots
 			}
 		}
 	}

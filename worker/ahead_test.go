@@ -346,6 +346,30 @@ func TestPoolKeepsOrder(t *testing.T) {
 	}
 }
 
+// A task that takes several slots begins once so many are idle, which are given to no other meanwhile, and back when it is over.
+func TestPoolGathersSlots(t *testing.T) {
+	t.Parallel()
+	some := []*slot{{index: 0}, {index: 1}, {index: 2}}
+	p := newPool(some, time.Hour)
+	small := newAssignment(&Claimed{}, newClock(0), 0)
+	wide := newAssignment(&Claimed{Resources: map[string]task.Allotted{task.CPUs: {Count: 2}}}, newClock(0), 0)
+	first, second := p.take(small), p.take(small)
+	if at, kept := p.place(wide, false); at != nil || !kept || p.vacant() != 0 {
+		t.Fatalf("it has slot %v, is kept: %v, and %d slots are left", at, kept, p.vacant())
+	}
+	p.set(first, reporting)
+	if p.rest(first, true) != wide || p.count(executing) != 2 || p.count(lent) != 1 || p.vacant() != 0 {
+		t.Error("it does not begin in two slots")
+	}
+	p.set(second, idle)
+	if p.set(first, reporting); p.count(idle) != 2 || p.vacant() != 2 {
+		t.Errorf("%d slots are idle, want 2", p.count(idle))
+	}
+	if at, _ := p.place(wide, false); at == nil || p.vacant() != 0 || p.byQueue()[task.DefaultQueue] != 2 {
+		t.Errorf("it begins in slot %v, %d are left; by queue %v", at, p.vacant(), p.byQueue())
+	}
+}
+
 // Nothing is quiet while a task is on its way back: a worker that registers anew would be told that it had lost it.
 func TestQuietOnceHandedBack(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -48,5 +51,26 @@ func TestFetchOptions(t *testing.T) {
 	}
 	if !slices.Equal(o.SSHExtra, []string{"-i", "key"}) {
 		t.Errorf("ssh options %q: want those of the configuration", o.SSHExtra)
+	}
+}
+
+// A worker offers the memory of its host, unless it is told how much, and its slots as cpus, which it cannot be told.
+func TestMeasuredResources(t *testing.T) {
+	t.Parallel()
+	o := complete(Options{}, config.Worker{Slots: 3, Resources: task.Resources{"gpu": 4}})
+	offer := o.offer()
+	offer.HandlersOnly = false
+	if want := int(cgroup.Memory() >> 20); want < 64 || offer.Resources[task.Memory] != want || offer.Slots != 3 {
+		t.Errorf("offers %v and %d slots, want %d MiB", offer.Resources, offer.Slots, want)
+	}
+	for _, asks := range []string{"cpus=3,gpu=4", "cpus=4"} {
+		if why := task.Unfit(task.Bucket{Resources: asks}, task.QueueSpec{}, offer); (len(why) == 0) != (asks == "cpus=3,gpu=4") {
+			t.Errorf("%s: %v", asks, why)
+		}
+	}
+	var wrong *OptionError
+	o.Resources = task.Resources{task.CPUs: 4}
+	if err := o.validateOffer(); !errors.As(err, &wrong) || wrong.Field != "Resources" || !strings.Contains(err.Error(), "number of slots") {
+		t.Errorf("cpus by hand: %v", err)
 	}
 }

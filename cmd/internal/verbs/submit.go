@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 type submission struct {
 	texts              map[string]*string // of the flags, by the names of the fields
 	labels, resources  []string
+	cpus               int
 	meta, variables    []string
 	returned           []string
 	stdin, hold        string
@@ -106,7 +108,8 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 		}
 	}
 	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
-	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node; may be repeated")
+	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node (mem=2048: MiB); may be repeated")
+	flags.IntVar(&sub.cpus, task.CPUs, 1, "slots of its worker that the task takes")
 	flags.StringArrayVar(&sub.meta, metaField, nil, "name=text that is passed on with the task; may be repeated")
 	flags.StringArrayVarP(&sub.variables, envField, "e", nil,
 		"KEY=VALUE for the environment of the program, or KEY as it is set here; may be repeated")
@@ -150,7 +153,15 @@ func (sub *submission) given(now time.Time) (task.Spec, error) {
 	if err := spec.Set(labelsField, strings.Join(sub.labels, ","), now); err != nil {
 		return spec, err
 	}
-	return spec, spec.Set(resourcesField, strings.Join(sub.resources, ","), now)
+	return spec, spec.Set(resourcesField, strings.Join(sub.demands(), ","), now)
+}
+
+// demands are the resources, with the slots.
+func (sub *submission) demands() []string {
+	if sub.cpus == 1 {
+		return sub.resources
+	}
+	return append(slices.Clip(sub.resources), task.CPUs+"="+strconv.Itoa(sub.cpus))
 }
 
 // pairs reads texts of the form name=text. missing gives the text of a name alone; nil if there are no pairs.

@@ -183,7 +183,7 @@ func offerKeys(w *Worker) []key {
 	return []key{
 		{"env", "", text(&w.Env, task.CheckEnv), "Environment of this worker, for example `python`: a task that demands one runs only where it is the same, a task that demands none runs anywhere. Empty for none."},
 		{"labels", "", list(&w.Labels, checkLabel), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
-		{"resources", "", resources(&w.Resources), "What this node has for tasks that ask for it, as name=number, separated by commas, for example `gpu=4,mem=65536`. The workers of one node share it and should offer the same."},
+		{"resources", "", resources(&w.Resources), "What this node has for tasks that ask for it, as name=number, separated by commas, for example `gpu=4`. The workers of one node share it and should offer the same. `mem`, unless it is given here, is the memory in MiB; `cpus` is the number of slots and cannot be given."},
 		{"classes", "", list(&w.Classes, task.CheckOffer), "Classes that this worker serves, as name or name=version, separated by commas. A task has a class of its own, or that of its queue. The worker takes tasks of these classes, and tasks without a class if it runs programs."},
 		{"maxthreads", string(task.Unlimited), threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new. `none` means `unlimited` too. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -224,6 +225,10 @@ func (c *candidate) adapt(r task.Reason) (int, Remedy) {
 		if err != nil { // written by another client
 			return costNobody, c.s.onTask("resources", "")
 		}
+		if cpus := wanted[task.CPUs]; cpus > 0 {
+			w.Slots = cpus
+			return costLacks, c.onWorker(AttrSlots, strconv.Itoa(cpus))
+		}
 		all := task.Resources{}
 		maps.Copy(all, w.Resources)
 		maps.Copy(all, wanted)
@@ -316,6 +321,9 @@ func offerText(o *task.Offer) string {
 			labels = append(labels, label)
 		}
 	}
+	if o.Slots > 1 {
+		parts = append(parts, AttrSlots+" = "+strconv.Itoa(o.Slots))
+	}
 	for _, attribute := range [][2]string{
 		{"node", o.Node}, {"env", o.Env}, {"labels", strings.Join(labels, ",")}, {"resources", o.Resources.Text()},
 		{"classes", strings.Join(o.Classes, ",")},
@@ -352,8 +360,12 @@ func (c *candidate) idle() {
 	if w.Reason != "" {
 		c.add(costDrain, KindClaimsNot, c.onWorker(AttrReason, ""), placed(w)+" claims nothing: "+w.Reason)
 	}
-	if free(w) == 0 {
+	switch takes := c.s.Task.Bucket.Slots(); {
+	case free(w) == 0:
 		text := fmt.Sprintf("%s has no free slot (%d of %d busy)", placed(w), w.Busy, w.Slots)
-		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, "1"), text)
+		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, strconv.Itoa(takes)), text)
+	case free(w) < takes:
+		text := fmt.Sprintf("it takes %d slots, %s has %s (%d of %d busy)", takes, placed(w), freeText(w), w.Busy, w.Slots)
+		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, strconv.Itoa(takes)), text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
@@ -134,8 +135,14 @@ func (p *Plan) changeWorker(c why.Remedy) error {
 	case why.AttrReason:
 		w.Reason = c.Value
 	case why.AttrFreeSlots:
-		w.Slots = max(w.Slots, 1)
-		w.Busy = min(w.Busy, w.Slots-1)
+		n, err := strconv.Atoi(c.Value)
+		w.Slots = max(w.Slots, n)
+		w.Busy = min(w.Busy, w.Slots-n)
+		return err
+	case why.AttrSlots:
+		var err error
+		w.Slots, err = strconv.Atoi(c.Value)
+		return err
 	case "env":
 		w.Env = c.Value
 	case "labels":
@@ -166,6 +173,8 @@ func configure(r *task.Registration, offer string) (err error) {
 			r.Resources, err = task.ParseResources(value)
 		case "classes":
 			r.Classes = strings.Split(value, ",")
+		case why.AttrSlots:
+			r.Slots, err = strconv.Atoi(value)
 		case "any configuration":
 		default:
 			return fmt.Errorf("no attribute %q", name)

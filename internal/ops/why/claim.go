@@ -34,6 +34,7 @@ func (s *Situation) ask(all []*candidate) error {
 		c.limits(&found[i])
 		c.resources(&found[i])
 		c.line(&found[i])
+		c.kept(&found[i])
 	}
 	return nil
 }
@@ -134,6 +135,14 @@ func (c *candidate) line(h *tasks.Hindrance) {
 		return
 	}
 	c.add(costBusy, kind, c.s.onTask(AttrBefore, "0"), text)
+}
+
+// kept tells whether the worker keeps its free slots for another task.
+func (c *candidate) kept(h *tasks.Hindrance) {
+	if w := &c.worker; h.Gathers != "" && free(w) > 0 {
+		text := fmt.Sprintf("%s keeps its %s for a task of queue %s that takes more", placed(w), freeText(w), h.Gathers)
+		c.add(costBusy, KindSlots, Remedy{Object: "queue", Name: h.Gathers, Attribute: "paused", Value: "true"}, text)
+	}
 }
 
 // holders says where the rounds of a queue are.

@@ -201,7 +201,7 @@ const (
 	KindElsewhere Kind = "elsewhere" // it has failed on the node, which leaves it to others for a while
 	KindDrain     Kind = "drain"     // the worker that fits drains
 	KindClaimsNot Kind = "claims_nothing"
-	KindSlots     Kind = "slots"      // all its slots are busy
+	KindSlots     Kind = "slots"      // too few of its slots are free, or they are kept for a task that takes several
 	KindThreads   Kind = "threads"    // the limit of the queue in the fleet is reached
 	KindMax       Kind = "maxthreads" // the limit of the queue on the node is reached
 	KindNodeCap   Kind = "node_cap"   // the limit of the node over all queues is reached
@@ -266,7 +266,8 @@ const (
 	AttrOnly      = "handlers_only" // of a worker: false if it runs programs too
 	AttrCommands  = "commands"      // of a worker: on if it runs commands too
 	AttrReason    = "reason"        // of a worker: "" once it claims again
-	AttrFreeSlots = "free_slots"    // of a worker: how many more slots have to be free
+	AttrSlots     = "slots"         // of a worker
+	AttrFreeSlots = "free_slots"    // of a worker: how many slots have to be free
 	AttrStart     = "start"         // of a worker: a new one with this offer; without a node, on any that the queue does not avoid
 	AttrFree      = "free"          // of a node: name=number, how much more of a resource has to be free
 	AttrGate      = "quarantine"    // of the server

@@ -192,6 +192,23 @@ func TestHoldersAreNamed(t *testing.T) {
 	explain(t, s, "kept! node n1 keeps gpu for a task before it in queue q, which waits for more (the first is task 3) => task 7 before=0")
 }
 
+// What takes several slots needs a worker that has so many, and that has them free; others wait while it keeps them.
+func TestSlotsOfWideTasks(t *testing.T) {
+	t.Parallel()
+	wide := func(s *why.Situation) { s.Task.Bucket = task.Bucket{Resources: "cpus=4"} }
+	of := func(slots, busy int) task.Worker {
+		return worker(func(w *task.Worker) { w.Slots, w.Busy = slots, busy })
+	}
+	explain(t, crewed(openTask(wide), of(2, 0)),
+		"resource! needs resource cpus=4, the node has cpus=2 (worker w1 on n1) => worker w1 slots=4")
+	explain(t, crewed(openTask(wide), of(6, 3)),
+		"slots! it takes 4 slots, worker w1 on n1 has 3 free slots (3 of 6 busy) => worker w1 free_slots=4")
+	explain(t, openTask(wide), "no_worker! no worker is alive; start one with slots = 4 => worker start=slots = 4")
+	s := crewed(openTask(), of(6, 3))
+	s.Claims = answered(tasks.Hindrance{Gathers: "q"})
+	explain(t, s, "slots! worker w1 on n1 keeps its 3 free slots for a task of queue q that takes more => queue q paused=true")
+}
+
 func TestStarted(t *testing.T) {
 	t.Parallel()
 	run := func(s *why.Situation) {

@@ -282,7 +282,7 @@ func (c *claimer) run(t *Task) {
 	b.Resources = t.Got.Text()
 	c.sp.Open(c.tb, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	r, err := c.sp.Store.Claim(c.tb.Context(), tasks.ClaimRequest{
-		Worker: "before", Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 1,
+		Worker: "before", Request: conn.NewToken(), Candidates: storetest.Free(b), Max: b.Slots(),
 		Node: t.Node, MaxThreads: task.Unlimited, Resources: task.Resources{"gpu": 1 << 20, "mem": 1 << 20},
 	})
 	if err != nil || len(r.Tasks) != 1 {

@@ -143,7 +143,7 @@ func (t drawer) plan() *Plan {
 var (
 	nodes   = []string{"n1", "n2", "n3"}
 	labels  = []string{"x=1", "x=2", "y=1"}
-	demands = []string{"", "", "", "gpu=1", "gpu=2", "gpu=2,mem=1", "mem=2", "mem=3"}
+	demands = []string{"", "", "", "gpu=1", "gpu=2", "gpu=2,mem=1", "mem=2", "mem=3", "cpus=2", "cpus=4,gpu=1"}
 )
 
 // oneOf is one of the values; in a calm world mostly the first.

@@ -62,6 +62,9 @@ func (s *Fleet) NodeRecords(ctx context.Context) ([]task.Node, error) {
 	for i, name := range names {
 		infos[i] = task.ParseNode(name, docs[i].Val()).Idle()
 		infos[i].Running = running[i].Val()
+		if n := running[i].Val(); n > 0 {
+			infos[i].Used[task.CPUs] = int(n)
+		}
 		countUsed(&infos[i], used[i].Val())
 	}
 	return infos, err
@@ -74,6 +77,9 @@ func countUsed(n *task.Node, allotted map[string]string) {
 		n.Held[id] = task.Resources{}
 		for name, a := range task.ParseAllotted(text) {
 			n.Held[id][name] = a.Count
+			if name == task.CPUs {
+				a.Count-- // it is one of those that run
+			}
 			n.Used[name] += a.Count
 		}
 	}

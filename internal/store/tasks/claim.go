@@ -370,7 +370,8 @@ func (s *Tasks) turned(commits []Commit, req *ClaimRequest, answer conn.Reply, e
 // taskWords are the fields that scripts read of a task, which follow from package task.
 var taskWords = map[string]string{
 	"--[[header]]": luaList(headerFields), "--[[first]]": luaList(claimFirst), "--[[more]]": luaList(claimedMore), "EVIDENCE_TTL": evidenceTTL,
-	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs), "GATHER": strconv.Itoa(gatherTime),
+	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs),
+	"GATHER":    strconv.Itoa(gatherTime),
 	"MAX_AHEAD": strconv.Itoa(config.MaxAhead),
 }
 

@@ -36,6 +36,8 @@ type Hindrance struct {
 	// Next is the task that its queue offers before this one once the limits allow it and all that this one asks is free.
 	// With the ID 0 there is none.
 	Next Overtaking
+	// Gathers is the queue for whose task the worker keeps its free slots from this one, as [ClaimReply].Gathers.
+	Gathers string
 	// Kept is a resource that the task asks and that is kept for others before it, of which Keeper is the first.
 	Kept   string
 	Keeper int64
@@ -106,7 +108,7 @@ func decodeHindrance(r conn.Reply) Hindrance {
 	places := func(i int) Places { return Places{Limited: r.Text(i) != "", Left: r.Number(i)} }
 	h := Hindrance{
 		Threads: places(0), MaxThreads: places(1), NodeCap: places(2), Gated: r.Text(3) != "",
-		Kept: r.Text(6), Keeper: r.Number(7), Claimed: r.Text(8) != "",
+		Kept: r.Text(6), Keeper: r.Number(7), Claimed: r.Text(8) != "", Gathers: r.Text(9),
 	}
 	for lent := range slices.Chunk(r.List(4), 3) {
 		h.Taken = append(h.Taken, Taken{lent.Text(0), int(lent.Number(1)), int(lent.Number(2))})

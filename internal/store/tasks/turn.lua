@@ -21,7 +21,7 @@
 -- has no others}.
 -- Sent again with the same request: the same tasks, as far as they are still held, and nothing changes but the heartbeat.
 -- Dry: {places left of the queue, of it on the node, of the node ('' without a limit), '1' if the gate of the node is closed,
---  what hindrance says.., '1' if the task would be claimed}.
+--  what hindrance says.., '1' if the task would be claimed, another queue for whose task the worker keeps its free slots, or ''}.
 local k, a = #K, #A -- up to where KEYS and ARGV are read
 --[[lib claims]]
 if dry then return claims() end

@@ -77,5 +77,6 @@ local function report()
   for _, t in ipairs(got) do
     if t[1] == string.sub(asked.member, 2) then all[9] = '1' end
   end
+  all[10] = all[9] == '' and gathering ~= q.name and gathering or ''
   return all
 end

@@ -20,10 +20,9 @@ local function gathers(q, b)
       if tonumber(has) < fewest then least, fewest = all[i], tonumber(has) end
     end
   end
-  if dry and not mine then return false end
   if not mine and n >= redis.call('ZCOUNT', b.ready, '-inf', stamp) then
     if slots <= fewest then return false end
-    redis.call('HDEL', K.full, least)
+    if not dry then redis.call('HDEL', K.full, least) end
   end
   gathering, room = q.name, 0
   if not dry then redis.call('HSET', K.full, me, string.format('%.6f %d %s', clock + GATHER, slots, b.ready)) end
