@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,9 +34,10 @@ type result struct {
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
 	files, whole   task.Files
-	inFull         bool  // whole has all of the streams that were cut
-	ownMemory      int64 // the memory_max of the task, where that is what bounds the round
-	handled        bool  // by a handler, whose error says what its exit code means
+	full           []string // the streams that whole has all of
+	unreturned     bool     // files that it was to return could not be
+	ownMemory      int64    // the memory_max of the task, where that is what bounds the round
+	handled        bool     // by a handler, whose error says what its exit code means
 }
 
 // notRun is the result of a program that was not started.
@@ -323,8 +325,27 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if res.Started {
 		c.usage(res)
 	}
+	if cut := res.cut(); cut != nil || res.unreturned {
+		if res.unreturned {
+			cut = append(cut, "files")
+		}
+		c.fields = append(c.fields, "cut", strconv.Itoa(round)+" "+strings.Join(cut, " "))
+	}
 	return c.fields
 }
+
+// cut names the streams of which not all is kept anywhere.
+func (res *result) cut() (names []string) {
+	for i, s := range [...]*capture.Captured{&res.stdout, &res.stderr} {
+		if name := streamNames[i]; s.Truncated && !slices.Contains(res.full, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// streamNames are stdout and stderr in records.
+var streamNames = [...]string{"output", "error"}
 
 // exit is the exit code of a program that had one.
 func (res *result) exit() (code int, ok bool) {

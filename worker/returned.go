@@ -29,6 +29,7 @@ func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, e
 		return err
 	}
 	failed := r.keepFiles(ctx, v.Dir, res, success)
+	res.unreturned = failed != nil
 	switch {
 	case ctx.Err() != nil:
 		res.Cause, res.files = shim.Cancelled, task.Files{} // what stops the round stops it here too
@@ -145,12 +146,15 @@ func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, asked 
 // keepWhole keeps all of a stream of which the record has only an excerpt, or more of it than the record has, and closes it. Failing to is
 // no failure of the round, unless the task says so (see refuseCut).
 func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
-	files, lost := map[string]*os.File{}, false
-	for name, stream := range map[string]*capture.Stream{"output": s.out, "error": s.err} {
+	files, full := map[string]*os.File{}, []string{}
+	for i, stream := range [...]*capture.Stream{s.out, s.err} {
+		name := streamNames[i]
 		whole, err := stream.Whole()
 		if err != nil {
 			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", name, err))
-			lost, name = true, name+capture.CutSuffix
+			name += capture.CutSuffix
+		} else {
+			full = append(full, name)
 		}
 		if whole != nil {
 			defer func() { _ = whole.Close() }() // nothing of it stays
@@ -170,8 +174,9 @@ func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 	}
 	if err != nil {
 		r.journal.add("not all of the output is kept: " + err.Error())
+		return
 	}
-	res.inFull = err == nil && !lost
+	res.full = full
 }
 
 // notReturned is the error of a round whose program has done its part.

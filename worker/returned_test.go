@@ -191,8 +191,9 @@ func TestReturnWithoutRoom(t *testing.T) {
 	got := s.await(t, bad, sm.Executed)
 	checkFields(t, got, map[string]string{"0:class": "program", "0:error": "exit status 3", "0:files": "-"}) // its own failure counts
 	checkContains(t, "log", got.Fields["log"], "could not return files")
+	checkFields(t, got, map[string]string{"cut": "0 files"})
 	got = s.await(t, id, sm.Executed)
-	checkFields(t, got, map[string]string{"0:class": "infrastructure", "0:files": "-", "0:exit_code": "0"})
+	checkFields(t, got, map[string]string{"0:class": "infrastructure", "cut": "0 files", "0:files": "-", "0:exit_code": "0"})
 	checkContains(t, "error", got.Fields["0:error"], "could not return files", "the limit of one blob is 100 bytes",
 		"return less, raise [server] blob_limit")
 }
@@ -320,21 +321,23 @@ func TestOutputMax(t *testing.T) {
 		program string
 		whole   map[string]int // bytes of the streams
 		err     string
+		cut     string
 	}{
-		{"head -c 1024 /dev/zero", nil, ""},
-		{"head -c 1025 /dev/zero", map[string]int{"output": 1025}, ""},
-		{"head -c 10240 /dev/zero; head -c 5000 /dev/zero >&2", map[string]int{"output": 10240, "error": 5000}, ""},
-		{"for i in 1 2 3 4 5; do head -c 1000 /dev/zero; sleep 0.02; done", map[string]int{"output": 5000}, ""},
-		{"head -c 2000 /dev/zero; exit 3", map[string]int{"output": 2000}, "exit status 3"},
-		{"head -c 10752 /dev/zero", map[string]int{"output": 10752}, ""}, // with the tail of the excerpt
-		{"head -c 10753 /dev/zero", map[string]int{"output.cut": 10752 + len(capture.Marker(1))}, "on_cut is fail"},
-		{"head -c 2000 /dev/zero; head -c 20000 /dev/zero >&2", map[string]int{"output": 2000, "error.cut": 10752 + len(capture.Marker(9248))}, "on_cut is fail"},
-		{"head -c 3000 /dev/urandom", nil, "on_cut is fail"}, // half the quota is 1000 bytes
+		{"head -c 1024 /dev/zero", nil, "", "-"},
+		{"head -c 1025 /dev/zero", map[string]int{"output": 1025}, "", "-"},
+		{"head -c 10240 /dev/zero; head -c 5000 /dev/zero >&2", map[string]int{"output": 10240, "error": 5000}, "", "-"},
+		{"for i in 1 2 3 4 5; do head -c 1000 /dev/zero; sleep 0.02; done", map[string]int{"output": 5000}, "", "-"},
+		{"head -c 2000 /dev/zero; exit 3", map[string]int{"output": 2000}, "exit status 3", "-"},
+		{"head -c 10752 /dev/zero", map[string]int{"output": 10752}, "", "-"}, // with the tail of the excerpt
+		{"head -c 10753 /dev/zero", map[string]int{"output.cut": 10752 + len(capture.Marker(1))}, "on_cut is fail", "0 output"},
+		{"head -c 2000 /dev/zero; head -c 20000 /dev/zero >&2", map[string]int{"output": 2000, "error.cut": 10752 + len(capture.Marker(9248))}, "on_cut is fail", "0 error"},
+		{"head -c 3000 /dev/urandom", nil, "on_cut is fail", "0 output"}, // half the quota is 1000 bytes
 	} {
 		got := s.await(t, s.open(t, s.script(t, "p", c.program), strict), sm.Executed)
 		if text := got.Fields["0:error"]; (text == "") != (c.err == "") || !strings.Contains(text, c.err) {
 			t.Errorf("%s: error %.100q, want %q", c.program, text, c.err)
 		}
+		checkFields(t, got, map[string]string{"cut": c.cut})
 		round := task.Decode(got.ID, got.Fields).Last()
 		sizes := map[string]int{}
 		if round.Whole.Count > 0 {
