@@ -33,8 +33,9 @@ type result struct {
 	stdout, stderr capture.Captured
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
-	files, whole   task.Files
-	full           []string // the streams that whole has all of
+	files          task.Files
+	whole          []string // as the record has them
+	full           []string // the names of those in whole; a stream that was cut there too has another
 	unreturned     bool     // files that it was to return could not be
 	ownMemory      int64    // the memory_max of the task, where that is what bounds the round
 	handled        bool     // by a handler, whose error says what its exit code means
@@ -319,8 +320,8 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if res.files.Count > 0 {
 		c.set("files", res.files.Text())
 	}
-	if res.whole.Count > 0 {
-		c.set("whole", res.whole.Text())
+	if res.whole != nil {
+		c.set("whole", strings.Join(res.whole, " "))
 	}
 	if res.Started {
 		c.usage(res)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tdf-go/tdf/fetch"
@@ -146,37 +148,44 @@ func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, asked 
 // keepWhole keeps all of a stream of which the record has only an excerpt, or more of it than the record has, and closes it. Failing to is
 // no failure of the round, unless the task says so (see refuseCut).
 func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
-	files, full := map[string]*os.File{}, []string{}
+	var each []map[string]*os.File // a blob, so that one stream takes no room from the other
 	for i, stream := range [...]*capture.Stream{s.out, s.err} {
 		name := streamNames[i]
 		whole, err := stream.Whole()
 		if err != nil {
 			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", name, err))
 			name += capture.CutSuffix
-		} else {
-			full = append(full, name)
 		}
 		if whole != nil {
 			defer func() { _ = whole.Close() }() // nothing of it stays
-			files[name] = whole
+			each = append(each, map[string]*os.File{name: whole})
 		}
 	}
-	if len(files) == 0 || ctx.Err() != nil {
-		return
+	for _, streams := range each {
+		if ctx.Err() != nil {
+			return
+		}
+		files, err := r.putStreams(ctx, streams)
+		names := slices.Sorted(maps.Keys(streams))
+		if err != nil {
+			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", strings.Join(names, " and "), err))
+			continue
+		}
+		res.whole, res.full = append(res.whole, files.Text()), append(res.full, names...)
 	}
+}
+
+// putStreams packs streams and hands them to the site.
+func (r *round) putStreams(ctx context.Context, streams map[string]*os.File) (files task.Files, err error) {
 	p, err := disk.NewScratch(r.worker.privateDir())
-	if err == nil {
-		defer func() { _ = p.Close() }() // nor of it
-		err = fetch.PackNamed(ctx, p, files)
-	}
-	if err == nil {
-		res.whole, err = r.putFiles(ctx, p, len(files), false)
-	}
 	if err != nil {
-		r.journal.add("not all of the output is kept: " + err.Error())
-		return
+		return files, err
 	}
-	res.full = full
+	defer func() { _ = p.Close() }() // nothing of it stays
+	if err = fetch.PackNamed(ctx, p, streams); err != nil {
+		return files, err
+	}
+	return r.putFiles(ctx, p, len(streams), false)
 }
 
 // notReturned is the error of a round whose program has done its part.

@@ -234,7 +234,7 @@ func TestWholeOutputIsNotWaitedFor(t *testing.T) {
 	})
 	got := s.await(t, id, sm.Executed)
 	checkFields(t, got, map[string]string{"0:error": "", "0:whole": "-", "0:output_bytes": "2000"})
-	checkContains(t, "log", got.Fields["log"], "not all of the output is kept")
+	checkContains(t, "log", got.Fields["log"], "not all of output is kept: ")
 	if tries.Load() != 1 {
 		t.Errorf("%d tries, want 1", tries.Load())
 	}
@@ -307,6 +307,56 @@ func TestReturnIsRefused(t *testing.T) {
 	}
 }
 
+// streamSizes are the sizes of the streams that Redis keeps in a blob.
+func (s *site) streamSizes(t *testing.T, whole task.Files) map[string]int {
+	t.Helper()
+	var packed bytes.Buffer
+	if err := s.Store.Files(t.Context(), whole.SHA256, &packed); err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int{}
+	err := fetch.UnpackFiles(t.Context(), &packed, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
+		n, err := io.Copy(io.Discard, content)
+		sizes[name] = int(n)
+		return err
+	})
+	if err != nil || len(sizes) != whole.Count {
+		t.Error(sizes, err)
+	}
+	return sizes
+}
+
+// Each stream is a blob of its own, so that two of them may each be as large as one may be, and one that is too large takes nothing
+// from the other.
+func TestOutputIsABlobEach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	if err := s.Store.PublishBlobs(t.Context(), 4000, 1<<20, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, setting(t, "output_limit=1KiB", "output_max=10KiB"))
+	for program, want := range map[string]map[string]int{
+		"head -c 3000 /dev/urandom; head -c 3001 /dev/urandom >&2": {"output": 3000, "error": 3001},
+		"head -c 9000 /dev/urandom; head -c 3000 /dev/urandom >&2": {"error": 3000},
+		"head -c 3000 /dev/urandom; head -c 9000 /dev/urandom >&2": {"output": 3000},
+	} {
+		got := s.await(t, s.open(t, s.script(t, "p", program)), sm.Executed)
+		kept := map[string]int{}
+		for _, whole := range task.Decode(got.ID, got.Fields).Last().Whole {
+			maps.Copy(kept, s.streamSizes(t, whole))
+		}
+		if !maps.Equal(kept, want) {
+			t.Errorf("%s: kept are %v, want %v", program, kept, want)
+		}
+		for name, cut := range map[string]string{"output": "0 error", "error": "0 output"} {
+			if len(want) == 1 && want[name] > 0 {
+				checkFields(t, got, map[string]string{"cut": cut})
+				checkContains(t, "log", got.Fields["log"], "not all of "+strings.TrimPrefix(cut, "0 ")+" is kept: ", "raise [server] blob_limit")
+			}
+		}
+	}
+}
+
 // Of a stream that is longer than its record takes, all is kept beside it, whatever becomes of the round, or of a still longer one the
 // beginning and the tail; nothing of what finds no room. on_cut concerns only what is kept nowhere.
 func TestOutputMax(t *testing.T) {
@@ -340,19 +390,8 @@ func TestOutputMax(t *testing.T) {
 		checkFields(t, got, map[string]string{"cut": c.cut})
 		round := task.Decode(got.ID, got.Fields).Last()
 		sizes := map[string]int{}
-		if round.Whole.Count > 0 {
-			var packed bytes.Buffer
-			if err := s.Store.Files(t.Context(), round.Whole.SHA256, &packed); err != nil {
-				t.Fatal(err)
-			}
-			err := fetch.UnpackFiles(t.Context(), &packed, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
-				n, err := io.Copy(io.Discard, content)
-				sizes[name] = int(n)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
+		for _, whole := range round.Whole {
+			maps.Copy(sizes, s.streamSizes(t, whole))
 		}
 		if len(sizes)+len(c.whole) > 0 && !maps.Equal(sizes, c.whole) {
 			t.Errorf("%s: kept are %v, want %v", c.program, sizes, c.whole)

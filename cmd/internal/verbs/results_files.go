@@ -78,24 +78,23 @@ func packReturned(ctx context.Context, files task.Files, w io.Writer) error {
 
 // wholeStreams reads the streams of a round of which its record has an excerpt, and gives f each of them by its name. It returns
 // which there were, and which of them in full.
-func wholeStreams(read readFiles, whole task.Files, f eachFile) (names, full []string, err error) {
-	if whole.Count == 0 {
-		return nil, nil, nil
-	}
-	err = read(whole, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
-		name, cut := strings.CutSuffix(file, capture.CutSuffix)
-		if name != outputStream && name != errorStream {
-			return nil
+func wholeStreams(read readFiles, whole []task.Files, f eachFile) (names, full []string, err error) {
+	for _, files := range whole {
+		err = read(files, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
+			name, cut := strings.CutSuffix(file, capture.CutSuffix)
+			if name != outputStream && name != errorStream || slices.Contains(names, name) {
+				return nil
+			}
+			if names = append(names, name); !cut {
+				full = append(full, name)
+			}
+			return f(name, mode, size, content)
+		})
+		if err != nil && !errors.Is(err, task.ErrNoBlob) {
+			return names, full, err
 		}
-		if names = append(names, name); !cut {
-			full = append(full, name)
-		}
-		return f(name, mode, size, content)
-	})
-	if errors.Is(err, task.ErrNoBlob) {
-		err = nil
 	}
-	return names, full, err
+	return names, full, nil
 }
 
 // write gives add the files of the folder of a task: what it has returned, its streams, whole where they are kept, and its record. It

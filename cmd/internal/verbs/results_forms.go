@@ -48,7 +48,7 @@ type resultRow struct {
 	Base64 map[string]string `json:"base64,omitempty"`
 
 	// whole are the streams that are cut here, and missing is what of Partial a sink has not either.
-	whole   task.Files
+	whole   []task.Files
 	missing []string
 
 	named

@@ -464,7 +464,19 @@ func TestWholeStreams(t *testing.T) {
 	if r := b.run("results", "--dir", filepath.Join(dir, "cut"), "2"); r.code != 1 || tree(t, filepath.Join(dir, "cut"))["2/output"] != "most of it" {
 		t.Errorf("%+v", r)
 	}
-	for name, text := range texts {
+	second := b.returns(2, map[string]string{"error": "all on stderr"}) // each in a blob of its own
+	both := task.Files{SHA256: cut, Bytes: 1, Count: 1}.Text() + " " + task.Files{SHA256: second, Bytes: 1, Count: 1}.Text()
+	b.srv.Do(t, "HSET", b.ns+":task:2", "0:whole", both, "0:error", "some", "0:error_bytes", "13", "0:error_sha256", "a")
+	b.srv.Do(t, "HDEL", b.ns+":task:2", "0:files")
+	for flag, want := range map[string]string{"--round=0": "most of it", "--stderr": "all on stderr"} {
+		if r := b.run("logs", "2", flag); r.out != want {
+			t.Errorf("logs 2 %s: %+v", flag, r)
+		}
+	}
+	if b.run("results", "--dir", filepath.Join(dir, "both"), "2"); tree(t, filepath.Join(dir, "both"))["2/error"] != "all on stderr" {
+		t.Errorf("%q", tree(t, filepath.Join(dir, "both")))
+	}
+	for name, text := range texts { // and both in one, as in older records
 		file, err := os.Create(filepath.Join(dir, name))
 		if err == nil {
 			_, err = file.WriteString(text)
