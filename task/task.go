@@ -158,8 +158,14 @@ func Decode(id int64, fields map[string]string) *Task {
 		t.Cut = words[1:]
 	}
 	for i := range t.Rounds {
-		if r := &t.Rounds[i]; r.Files.Count > 0 && r.Files.SHA256 == "" {
+		r := &t.Rounds[i]
+		if r.Files.Count > 0 && r.Files.SHA256 == "" {
 			r.Files.To = clean.Source(ReturnedTo(t.ReturnTo, id, r.Number))
+		}
+		for i := range r.Whole {
+			if r.Whole[i].SHA256 == "" {
+				r.Whole[i].To = clean.Source(ReturnedTo(t.ReturnTo, id, r.Number)) + StreamsSuffix
+			}
 		}
 	}
 	return t

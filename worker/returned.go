@@ -107,6 +107,11 @@ func (r *round) packFiles(ctx context.Context, base string) (*parcel, error) {
 
 // collectFiles collects the files for the destination that the task names.
 func (r *round) collectFiles(ctx context.Context, base string) (*parcel, error) {
+	return r.collect(ctx, fetch.Return{Dir: r.dir, Base: base, Patterns: r.Spec.Return})
+}
+
+// collect completes what is to go to the destination, and collects it.
+func (r *round) collect(ctx context.Context, what fetch.Return) (*parcel, error) {
 	w := r.worker
 	f, ok := w.opts.Programs.(*fetch.Fetcher)
 	if !ok {
@@ -115,10 +120,8 @@ func (r *round) collectFiles(ctx context.Context, base string) (*parcel, error) 
 	if err := w.ensurePrivateDir(); err != nil {
 		return nil, notReturned(err)
 	}
-	p, err := f.Collect(ctx, fetch.Return{
-		To: r.Spec.ReturnTo, Task: r.Task.ID, Round: r.Task.Round, Dir: r.dir, Base: base, Patterns: r.Spec.Return,
-		As: w.opts.container.AsOwner, Scratch: w.privateDir(),
-	})
+	what.To, what.Task, what.Round, what.As, what.Scratch = r.Spec.ReturnTo, r.Task.ID, r.Task.Round, w.opts.container.AsOwner, w.privateDir()
+	p, err := f.Collect(ctx, what)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +151,11 @@ func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, asked 
 // keepWhole keeps all of a stream of which the record has only an excerpt, or more of it than the record has, and closes it. Failing to is
 // no failure of the round, unless the task says so (see refuseCut).
 func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
-	var each []map[string]*os.File // a blob, so that one stream takes no room from the other
+	var each []map[string]*os.File // in Redis a blob, so that one stream takes no room from the other
+	put := r.putStreams
+	if r.Spec.ReturnTo != "" {
+		put = r.deliverStreams
+	}
 	for i, stream := range [...]*capture.Stream{s.out, s.err} {
 		name := streamNames[i]
 		whole, err := stream.Whole()
@@ -156,8 +163,13 @@ func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", name, err))
 			name += capture.CutSuffix
 		}
-		if whole != nil {
-			defer func() { _ = whole.Close() }() // nothing of it stays
+		if whole == nil {
+			continue
+		}
+		defer func() { _ = whole.Close() }()      // nothing of it stays
+		if r.Spec.ReturnTo != "" && each != nil { // one directory
+			each[0][name] = whole
+		} else {
 			each = append(each, map[string]*os.File{name: whole})
 		}
 	}
@@ -165,7 +177,7 @@ func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 		if ctx.Err() != nil {
 			return
 		}
-		files, err := r.putStreams(ctx, streams)
+		files, err := put(ctx, streams)
 		names := slices.Sorted(maps.Keys(streams))
 		if err != nil {
 			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", strings.Join(names, " and "), err))
@@ -173,6 +185,16 @@ func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
 		}
 		res.whole, res.full = append(res.whole, files.Text()), append(res.full, names...)
 	}
+}
+
+// deliverStreams hands streams to the destination that the task names.
+func (r *round) deliverStreams(ctx context.Context, streams map[string]*os.File) (files task.Files, err error) {
+	p, err := r.collect(ctx, fetch.Return{Streams: streams})
+	if err != nil {
+		return files, err
+	}
+	defer p.close(ctx)
+	return p.send(ctx)
 }
 
 // putStreams packs streams and hands them to the site.

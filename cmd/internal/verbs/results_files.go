@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -97,6 +98,32 @@ func wholeStreams(read readFiles, whole []task.Files, f eachFile) (names, full [
 	return names, full, nil
 }
 
+// placeOf is where streams are that are not in Redis.
+func placeOf(whole []task.Files) string {
+	if len(whole) == 0 {
+		return ""
+	}
+	return whole[0].To
+}
+
+// elsewhere has the tasks of which something is at a destination that cannot be read here, by that.
+type elsewhere map[string][]int64
+
+// add takes a task of which something is in a directory of a destination.
+func (e elsewhere) add(place string, id int64) {
+	to := place[:strings.LastIndexByte(place, '/')]
+	if ids := e[to]; len(ids) == 0 || ids[len(ids)-1] != id {
+		e[to] = append(ids, id)
+	}
+}
+
+// note says what lies where.
+func (e elsewhere) note(s *session, what, were string) {
+	for _, to := range slices.Sorted(maps.Keys(e)) {
+		s.noteIDs(e[to], "whose "+what+" cannot be read here: "+were+" returned to "+cli.Safe(to))
+	}
+}
+
 // write gives add the files of the folder of a task: what it has returned, its streams, whole where they are kept, and its record. It
 // notes in the record what of the returned files is gone.
 func (r *resultRow) write(read readFiles, add eachFile) error {
@@ -110,11 +137,14 @@ func (r *resultRow) write(read readFiles, add eachFile) error {
 			return err
 		}
 	}
-	whole, full, err := wholeStreams(read, r.whole, add)
+	whole, full, err := wholeStreams(read, r.Whole, add)
 	if err != nil {
 		return err
 	}
 	r.missing = slices.DeleteFunc(slices.Clone(r.missing), func(name string) bool { return slices.Contains(full, name) })
+	if whole == nil {
+		r.away = placeOf(r.Whole)
+	}
 	var object bytes.Buffer
 	if err := r.writeJSON(&object); err != nil {
 		return err
