@@ -163,7 +163,9 @@ var (
 	handled = archiving{task.ArchiveByManager, func(ctx context.Context, m *manager.Manager, n int) error {
 		return site.Archive(ctx, m, n, succeeded)
 	}, nil}
-	atOnce = archiving{task.ArchiveAtOnce, func(ctx context.Context, m *manager.Manager, _ int) error { return site.AwaitArchived(ctx, m) }, nil}
+	atOnce = archiving{task.ArchiveAtOnce, func(ctx context.Context, m *manager.Manager, _ int) error {
+		return site.AwaitArchived(ctx, m)
+	}, nil}
 	ofAJob = archiving{task.ArchiveAtOnce, atOnce.await, []manager.SubmitOption{manager.AsJob(task.PlanSpec{Name: noop}, nil)}}
 )
 
