@@ -326,13 +326,21 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if res.Started {
 		c.usage(res)
 	}
-	if cut := res.cut(); cut != nil || res.unreturned {
-		if res.unreturned {
-			cut = append(cut, "files")
-		}
-		c.fields = append(c.fields, "cut", strconv.Itoa(round)+" "+strings.Join(cut, " "))
+	if res.unreturned || res.stdout.Truncated || res.stderr.Truncated {
+		c.cut(res)
 	}
 	return c.fields
+}
+
+// cut says, at the head of the record, what of the round is kept nowhere in full.
+func (c *record) cut(res *result) {
+	names := res.cut()
+	if res.unreturned {
+		names = append(names, "files")
+	}
+	if names != nil {
+		c.fields = append(c.fields, "cut", strconv.Itoa(c.round)+" "+strings.Join(names, " "))
+	}
 }
 
 // cut names the streams of which not all is kept anywhere.
