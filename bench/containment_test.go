@@ -29,7 +29,16 @@ func TestUploadsTable(t *testing.T) {
 	if err := run(t.Context(), []string{"uploads", "-tasks", "1", "-rounds", "1"}, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	has(t, out.String(), "| installed from a web server |", "| installed from Redis |", "| packed |", "| put into Redis |", "| returned |", "| collected |")
+	has(t, out.String(), "| installed from a web server |", "| installed from Redis |", "| packed |", "| put into Redis |", "| returned |", "| returned to a directory |", "| collected |", "| stdin fetched |")
+}
+
+func TestJobsTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"jobs", "-tasks", "50", "-rounds", "1"}, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, out.String(), "| no job |", "| a job |")
 }
 
 func TestClaimsTable(t *testing.T) {

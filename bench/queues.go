@@ -112,6 +112,20 @@ func lifeReading(n int, opening, processing, redis float64) reading {
 }
 
 // noop is the name of the handler.
+// jobs are whole lives of tasks as submit opens them, in a job, beside those of no job.
+func (b *bench) jobs(ctx context.Context) ([]Table, error) {
+	const none = "no job"
+	all := []*contender{{name: none, run: b.tdfLife(atOnce)}, {name: "a job", run: b.tdfLife(ofAJob)}}
+	return b.compare(ctx, all, comparison{
+		Table: Table{
+			Name:    "jobs",
+			Title:   fmt.Sprintf("Tasks with handlers that do nothing, archived at once: %d a run, %d x %d slots", b.Tasks, b.Workers, b.Slots),
+			Metrics: []Metric{opened, processed, redisCPU}, Reference: none,
+		},
+		ratios: []Metric{opened, processed, redisCPU},
+	})
+}
+
 const noop = "noop"
 
 // atSite calls do with TDF on a Redis of its own, for one run.
@@ -142,13 +156,17 @@ const (
 type archiving struct {
 	archive string
 	await   func(ctx context.Context, m *manager.Manager, n int) error
+	opening []manager.SubmitOption
 }
 
 var (
 	handled = archiving{task.ArchiveByManager, func(ctx context.Context, m *manager.Manager, n int) error {
 		return site.Archive(ctx, m, n, succeeded)
-	}}
-	atOnce = archiving{task.ArchiveAtOnce, func(ctx context.Context, m *manager.Manager, _ int) error { return site.AwaitArchived(ctx, m) }}
+	}, nil}
+	atOnce = archiving{task.ArchiveAtOnce, func(ctx context.Context, m *manager.Manager, _ int) error {
+		return site.AwaitArchived(ctx, m)
+	}, nil}
+	ofAJob = archiving{task.ArchiveAtOnce, atOnce.await, []manager.SubmitOption{manager.AsJob(task.PlanSpec{Name: noop}, nil)}}
 )
 
 // tdfLife opens all tasks, then processes and archives them: the start of server and worker is in the time, as with peers.
@@ -175,7 +193,7 @@ func (b *bench) life(
 	ctx context.Context, s *site.Site, m *manager.Manager, n int, a archiving,
 ) (opening, processing time.Duration, err error) {
 	began := time.Now()
-	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop, Archive: a.archive}, n)); err != nil {
+	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop, Archive: a.archive}, n), a.opening...); err != nil {
 		return 0, 0, err
 	}
 	opening = time.Since(began)

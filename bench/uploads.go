@@ -19,6 +19,7 @@ import (
 
 	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -59,7 +60,9 @@ func (b *bench) uploads(ctx context.Context) ([]Table, error) {
 			b.timed("packed", u.each(func(ctx context.Context, _ int) error { return fetch.Pack(ctx, io.Discard, dir) })),
 			b.timed("put into Redis", u.each(u.put)),
 			b.timed("returned", u.each(u.giveBack)),
+			b.timed("returned to a directory", u.deliver),
 			b.timed("collected", u.each(u.collect)),
+			b.timed("stdin fetched", u.each(u.stdin)),
 		}
 		tables, err = b.compare(ctx, all, comparison{
 			Table: Table{
@@ -113,6 +116,48 @@ func (u *uploading) giveBack(ctx context.Context, _ int) error {
 	u.puts++
 	u.returned = fmt.Sprintf("%064x", u.puts)
 	return u.site.Store.PutFiles(ctx, u.returned, int64(packed.Len()), bytes.NewReader(packed.Bytes()), true)
+}
+
+// deliver returns the same files to a directory (return_to), where they are plain and durable.
+func (u *uploading) deliver(ctx context.Context, n int) (took time.Duration, err error) {
+	to, err := os.MkdirTemp(u.dir, "destination-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(to)) }()
+	o := fetch.DefaultOptions()
+	o.Dir = filepath.Join(to, "programs")
+	f, err := fetch.New(o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r := fetch.Return{
+		To: to, Dir: filepath.Join(u.dir, "uploaded"), Patterns: []string{"."}, Scratch: u.dir,
+		As: func(do func() error) error { return do() },
+	}
+	return u.each(func(ctx context.Context, i int) error {
+		r.Task = int64(i)
+		p, err := f.Collect(ctx, r)
+		if err != nil {
+			return err
+		}
+		_, err = p.Deliver(ctx)
+		return errors.Join(err, p.Close(ctx))
+	})(ctx, n)
+}
+
+// stdin reads what a program gets from its stdin (submit --stdin), as a slot does whose last task read something else.
+func (u *uploading) stdin(ctx context.Context, _ int) error {
+	file, err := disk.NewScratch(u.dir)
+	if err != nil {
+		return err
+	}
+	err = u.site.Store.Blob(ctx, u.hash, file)
+	if is := file.SHA256(); err == nil && is != u.hash {
+		err = fmt.Errorf("stdin has sha256 %s", is)
+	}
+	return errors.Join(err, file.Close())
 }
 
 // collect reads the files that were returned last.

@@ -34,6 +34,8 @@ type Return struct {
 	// Dir, Base and Patterns are as for [PackFiles].
 	Dir, Base string
 	Patterns  []string
+	// Streams, unless nil, are what is returned instead, by name: what the program wrote. They have a place of their own.
+	Streams map[string]*os.File
 	// As runs what reads below Dir and what writes to a directory, with the rights of the user whom the program runs as: what that one
 	// may not write is not written for it.
 	As func(func() error) error
@@ -73,6 +75,9 @@ func (f *Fetcher) Collect(ctx context.Context, r Return) (*Parcel, error) {
 		return nil, undelivered("destination "+redact(r.To), err)
 	}
 	p := &Parcel{fetcher: f, of: r, to: to, name: path.Base(task.ReturnedTo(r.To, r.Task, r.Round))}
+	if r.Streams != nil {
+		p.name += task.StreamsSuffix
+	}
 	p.stage = filepath.Join(r.Scratch, stagePrefix+p.name)
 	if err = p.begin(); err == nil {
 		err = p.collect(ctx)
@@ -136,7 +141,8 @@ func (p *Parcel) beginThere() (err error) {
 	}
 	defer func() { _ = there.Close() }() // nothing is written through it
 	for round := range p.of.Round {
-		_ = remove.In(there, draft(path.Base(task.ReturnedTo("", p.of.Task, round)))) // it is in nobody's way
+		name := draft(path.Base(task.ReturnedTo("", p.of.Task, round)))
+		_ = errors.Join(remove.In(there, name), remove.In(there, name+task.StreamsSuffix)) // it is in nobody's way
 	}
 	if err = remove.In(there, draft(p.name)); err != nil {
 		return err
@@ -163,6 +169,10 @@ func (p *Parcel) collect(ctx context.Context) error {
 		defer done()
 	}
 	err := p.of.As(func() error {
+		if p.of.Streams != nil {
+			p.Count = len(p.of.Streams)
+			return eachNamed(p.of.Streams, put)
+		}
 		root, err := os.OpenRoot(p.of.Dir)
 		if err != nil {
 			return err

@@ -117,13 +117,56 @@ func TestDeliver(t *testing.T) {
 		wantBelow(t, dir, want)
 		noErr(t, os.RemoveAll(filepath.Join(dir, "7.1")))
 	}
-	left := filepath.Join(dir, draft("7.0"))
-	write(t, filepath.Join(left, "half"), nil, 0o600)
+	lefts := []string{filepath.Join(dir, draft("7.0")), filepath.Join(dir, draft("7.0.logs"))}
+	for _, left := range lefts {
+		write(t, filepath.Join(left, "half"), nil, 0o600)
+	}
 	r := returning(t, all[0], sizes)
 	_, err := deliver(t, f, r)
 	noErr(t, err)
-	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s: %v", left, err)
+	for _, left := range lefts {
+		if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", left, err)
+		}
+	}
+}
+
+// What a program wrote has a place beside the files of its round, and is left half by nobody either.
+func TestDeliverStreams(t *testing.T) {
+	t.Parallel()
+	dir, all := destinations(t)
+	f := newFetcher(t, testOptions(t))
+	for _, to := range all {
+		r := returning(t, to, map[string]int64{"out/output": 3})
+		_, err := deliver(t, f, r)
+		noErr(t, err)
+		output, err := os.OpenFile(filepath.Join(t.TempDir(), "unlinked"), os.O_CREATE|os.O_RDWR, 0o600)
+		noErr(t, err)
+		defer func() { _ = output.Close() }()
+		_, err = output.WriteString("wrote")
+		noErr(t, err)
+		r.Dir, r.Streams = "", map[string]*os.File{"output": output}
+		p, err := f.Collect(t.Context(), r)
+		noErr(t, err)
+		if p.at == nil {
+			noErr(t, p.note())
+			noErr(t, os.MkdirAll(filepath.Join(dir, "7.1.logs", ".~tmp~"), 0o755))
+		}
+		noErr(t, f.Abandon(t.Context(), r.Scratch, r.As)) // as after a kill
+		wantBelow(t, dir, map[string]int64{"7.1/out/output": 3})
+		noErr(t, p.Close(t.Context()))
+		files, err := deliver(t, f, r)
+		noErr(t, err)
+		if files != (task.Files{Bytes: 5, Count: 1}) {
+			t.Errorf("%+v", files)
+		}
+		want := map[string]int64{"7.1/out/output": 3, "7.1.logs/output": 5}
+		wantBelow(t, dir, want)
+		_, err = deliver(t, f, r)
+		wantErr(t, err, ErrUndelivered, "7.1.logs is there already")
+		wantBelow(t, dir, want)
+		noErr(t, os.RemoveAll(filepath.Join(dir, "7.1")))
+		noErr(t, os.RemoveAll(filepath.Join(dir, "7.1.logs")))
 	}
 }
 

@@ -69,19 +69,21 @@ func (t *tree) takeName(name string) error {
 
 // PackNamed writes files under names, in the format of [Pack], in the order of the names.
 func PackNamed(ctx context.Context, w io.Writer, files map[string]*os.File) error {
-	err := pack(ctx, w, func(p *packer) error {
-		for _, name := range slices.Sorted(maps.Keys(files)) {
-			if _, err := files[name].Seek(0, io.SeekStart); err != nil {
-				return err
-			}
-			if err := p.file(name, files[name]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := pack(ctx, w, func(p *packer) error { return eachNamed(files, p.file) }); err != nil {
 		return fmt.Errorf("pack files: %w", err)
+	}
+	return nil
+}
+
+// eachNamed gives put files, in the order of their names.
+func eachNamed(files map[string]*os.File, put putFile) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := files[name].Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if err := put(name, files[name]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

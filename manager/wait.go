@@ -27,6 +27,8 @@ type Progress struct {
 	// Unsuccessful are the ids of tasks that ended without success, in the order they were
 	// seen.
 	Unsuccessful []int64
+	// Cut are those of whose output or files something is kept nowhere (see [task.Task.Cut]).
+	Cut []int64
 	// Damaged counts tasks whose record is missing or spoilt. They are among Done and
 	// Unsuccessful.
 	Damaged int
@@ -210,7 +212,7 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	w.active = nil
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
-		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("outcome", "round", planField, retriedByField)...)
+		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("outcome", "round", planField, retriedByField, "cut")...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
 		}
@@ -255,6 +257,9 @@ func (w *waiter) look(id int64, fields map[string]string) bool {
 		w.progress.Unsuccessful = append(w.progress.Unsuccessful, id)
 		w.progress.Damaged++
 	}
+	if _, counts := w.states[id]; counts && fields["cut"] != "" && task.Decode(id, fields).Cut != nil {
+		w.progress.Cut = append(w.progress.Cut, id)
+	}
 	w.births.Forget(id)
 	return true
 }
@@ -267,6 +272,7 @@ func (w *waiter) retried(id int64, fields map[string]string) bool {
 	}
 	delete(w.states, id)
 	w.progress.Total--
+	w.progress.Cut = slices.DeleteFunc(w.progress.Cut, func(cut int64) bool { return cut == id })
 	if _, known := w.states[next]; !known {
 		w.repeats = append(w.repeats, next)
 	}
@@ -334,6 +340,7 @@ func (w *waiter) goesOn(t *task.Task) {
 func (w *waiter) snapshot() Progress {
 	p := w.progress
 	p.Done, p.States, p.Unsuccessful = p.Total-len(w.open), map[statemachine.State]int{}, slices.Clone(p.Unsuccessful)
+	p.Cut = slices.Clone(p.Cut)
 	for state := range maps.Values(w.states) {
 		if state != statemachine.None {
 			p.States[state]++

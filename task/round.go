@@ -69,8 +69,8 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	// Files are those that the round has returned (see Spec.Return), if any.
 	Files Files `json:"files,omitzero"`
 	// Whole has the streams of which Output and Error are only excerpts, as files named output and error, or, where not all
-	// of one could be kept ([worker] output_max), output.cut and error.cut. It is read as Files are.
-	Whole Files `json:"whole,omitzero"`
+	// of one could be kept ([worker] output_max), output.cut and error.cut. Each is read as Files are.
+	Whole []Files `json:"whole,omitempty"`
 	// Resources is what the round got of its node, by name.
 	Resources map[string]Allotted `json:"resources,omitempty"`
 	// Progress is how far the program last said it was.
@@ -110,6 +110,17 @@ func parseFiles(text string) Files {
 		return Files{}
 	}
 	return f
+}
+
+// parseAllFiles reads several of those with blanks between them, and leaves out what is none.
+func parseAllFiles(text string) (all []Files) {
+	const words = 3
+	for one := range slices.Chunk(strings.Split(text, " "), words) {
+		if f := parseFiles(strings.Join(one, " ")); f.Count > 0 {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // decodeRounds reads the records of all rounds that have a field.
@@ -166,7 +177,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"max_memory":     func(r *Round, text string) { r.MaxMemory = numberOf(text) },
 	"program_sha256": func(r *Round, text string) { r.ProgramSHA256 = text },
 	"files":          func(r *Round, text string) { r.Files = parseFiles(text) },
-	"whole":          func(r *Round, text string) { r.Whole = parseFiles(text) },
+	"whole":          func(r *Round, text string) { r.Whole = parseAllFiles(text) },
 	"resources":      func(r *Round, text string) { r.Resources = ParseAllotted(text) },
 	"progress":       func(r *Round, text string) { r.Progress = ParseProgress(text) },
 	"end":            func(r *Round, text string) { r.End = statemachine.Event(text) },

@@ -175,6 +175,9 @@ func ReturnedTo(destination string, id int64, round int) string {
 	return fmt.Sprintf("%s/%d.%d", strings.TrimSuffix(destination, "/"), id, round)
 }
 
+// StreamsSuffix ends, behind [ReturnedTo], the name of the directory with what a round wrote and its record has not (Round.Whole).
+const StreamsSuffix = ".logs"
+
 const wantCommand = "command:NAME, of a command that is in the PATH of the workers, or command:/PATH; " +
 	"a relative path would mean another file at each of them, unless upload takes it along"
 

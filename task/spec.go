@@ -99,8 +99,9 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	Return []string
 	// ReturnOn says which rounds return files: ReturnOnSuccess or ReturnOnEnd.
 	ReturnOn string
-	// ReturnTo is where these files go: a directory at the host of the worker, such as a disk that hosts share (file:/DIR), or
-	// rsync (rsync://HOST/MODULE/PATH, rsync:HOST:PATH), where those of a round are below ID.ROUND; empty for Redis.
+	// ReturnTo is where these files, and output beyond the record, go: a directory at the host of the worker, such as a disk
+	// that hosts share (file:/DIR), or rsync (rsync://HOST/MODULE/PATH, rsync:HOST:PATH), where those of a round are below
+	// ID.ROUND and ID.ROUND.logs; empty for Redis.
 	ReturnTo string
 
 	// Queue is the queue of the task, which must exist. Its defaults come before

@@ -54,6 +54,9 @@ type Task struct { //nolint:recvcheck // a value prints itself too
 
 	// Created is when the task was opened; it never changes.
 	Created time.Time `json:"created,omitzero"`
+	// Cut names what of its present round is kept nowhere in full: output, error, and files, if some that it was to return
+	// could not be.
+	Cut []string `json:"cut,omitempty"`
 	// NotBefore is the earliest start after its last failure.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	// CancelRequested is when a stop was asked for while a worker held the task,
@@ -151,9 +154,18 @@ func Decode(id int64, fields map[string]string) *Task {
 		Rounds: decodeRounds(fields), Log: parseLog(fields["log"]), Namespace: fields["namespace"], Fields: fields,
 	}
 	t.decode(fields)
+	if words := strings.Fields(fields["cut"]); len(words) > 1 && words[0] == strconv.Itoa(t.Round) {
+		t.Cut = words[1:]
+	}
 	for i := range t.Rounds {
-		if r := &t.Rounds[i]; r.Files.Count > 0 && r.Files.SHA256 == "" {
+		r := &t.Rounds[i]
+		if r.Files.Count > 0 && r.Files.SHA256 == "" {
 			r.Files.To = clean.Source(ReturnedTo(t.ReturnTo, id, r.Number))
+		}
+		for i := range r.Whole {
+			if r.Whole[i].SHA256 == "" {
+				r.Whole[i].To = clean.Source(ReturnedTo(t.ReturnTo, id, r.Number)) + StreamsSuffix
+			}
 		}
 	}
 	return t
@@ -164,7 +176,7 @@ func Decode(id int64, fields map[string]string) *Task {
 func HeadNames() []string {
 	return append(names(func(*Field) bool { return true }),
 		"state", "outcome", "round", "rev", "fails", "timeouts", "losses", "releases", "faults", "failed_nodes",
-		"created", "0:open", "0:blocked", "not_before", "cancel_requested", "cancel_reason",
+		"cut", "created", "0:open", "0:blocked", "not_before", "cancel_requested", "cancel_reason",
 		"retry_of", "retried_by", "replay_of", "replay_round", "plan", "needs", "doomed_by", "skipped", "namespace")
 }
 

@@ -21,7 +21,7 @@ var record = map[string]string{
 	"resources": "gpu=1", "priority": "odd", "not_before": "1.5", "retry_of": "5", "comment": "why", "doomed_by": "x", "foreign": "f",
 	"log":    "2027-01-15 08:00:00 - m   created\n[lines left out]\n2027-01-15 08:00:01 - w   get https://u:secret@h/p.zip\n",
 	"0:open": "1700000000.000001", "0:running": "1700000001", "0:executed": "1700000002", "0:failure": "1700000002", "0:output": "x",
-	"0:exit_code": "3", "0:error": "bad", "0:user_time": "1.500000", "1:resources": "gpu:2[0 3] mem:9[]",
+	"0:exit_code": "3", "0:error": "bad", "0:user_time": "1.500000", "1:resources": "gpu:2[0 3] mem:9[]", "cut": "1 output files",
 }
 
 func TestDecode(t *testing.T) {
@@ -80,7 +80,7 @@ func TestTaskJSON(t *testing.T) {
 	}
 	want := `{
 		"id": 7, "namespace": "ns", "state": "archived", "outcome": "failed", "status": 2, "round": 1, "rev": 9, "damaged": "odd",
-		"fails": 2, "timeouts": 0, "losses": 0, "releases": 0, "faults": 0, "failed_nodes": ["n1", "n2"],
+		"fails": 2, "timeouts": 0, "losses": 0, "releases": 0, "faults": 0, "failed_nodes": ["n1", "n2"], "cut": ["output", "files"],
 		"created": "2023-11-14T22:13:20.000001Z", "not_before": "1970-01-01T00:00:01.5Z", "retry_of": 5, "plan": 2, "step": "s",
 		"program": "p", "source": "https://***@h/p.zip", "argv": ["a <b>"], "end_before": "inf", "timeout": 90.5, "queue": "default",
 		"max_fails": "unlimited", "max_timeouts": 0, "max_losses": 3, "max_faults": 10, "fail_on": "any", "on_cut": "keep", "return_on": "success", "charge": "all", "archive": "manager", "workdir": "worker",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,10 +33,12 @@ type result struct {
 	stdout, stderr capture.Captured
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
-	files, whole   task.Files
-	inFull         bool  // whole has all of the streams that were cut
-	ownMemory      int64 // the memory_max of the task, where that is what bounds the round
-	handled        bool  // by a handler, whose error says what its exit code means
+	files          task.Files
+	whole          []string // as the record has them
+	full           []string // the names of those in whole; a stream that was cut there too has another
+	unreturned     bool     // files that it was to return could not be
+	ownMemory      int64    // the memory_max of the task, where that is what bounds the round
+	handled        bool     // by a handler, whose error says what its exit code means
 }
 
 // notRun is the result of a program that was not started.
@@ -317,14 +320,41 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if res.files.Count > 0 {
 		c.set("files", res.files.Text())
 	}
-	if res.whole.Count > 0 {
-		c.set("whole", res.whole.Text())
+	if res.whole != nil {
+		c.set("whole", strings.Join(res.whole, " "))
 	}
 	if res.Started {
 		c.usage(res)
 	}
+	if res.unreturned || res.stdout.Truncated || res.stderr.Truncated {
+		c.cut(res)
+	}
 	return c.fields
 }
+
+// cut says, at the head of the record, what of the round is kept nowhere in full.
+func (c *record) cut(res *result) {
+	names := res.cut()
+	if res.unreturned {
+		names = append(names, "files")
+	}
+	if names != nil {
+		c.fields = append(c.fields, "cut", strconv.Itoa(c.round)+" "+strings.Join(names, " "))
+	}
+}
+
+// cut names the streams of which not all is kept anywhere.
+func (res *result) cut() (names []string) {
+	for i, s := range [...]*capture.Captured{&res.stdout, &res.stderr} {
+		if name := streamNames[i]; s.Truncated && !slices.Contains(res.full, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// streamNames are stdout and stderr in records.
+var streamNames = [...]string{"output", "error"}
 
 // exit is the exit code of a program that had one.
 func (res *result) exit() (code int, ok bool) {

@@ -262,7 +262,7 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 
 // forbidsCut reports whether the task forbids that so much of an output is kept nowhere.
 func (r *round) forbidsCut(res *result) bool {
-	return r.Spec.OnCut == task.OnCutFail && (res.stdout.Truncated || res.stderr.Truncated) && !res.inFull
+	return r.Spec.OnCut == task.OnCutFail && res.cut() != nil
 }
 
 // whyCut is why not all of an output is kept, where that is forbidden.
@@ -276,7 +276,7 @@ func (r *round) whyCut(res *result, forbidden bool) string {
 	case max(res.stdout.Size, res.stderr.Size) > o.OutputMax:
 		return fmt.Sprintf("it is longer than output_max (%d bytes)", o.OutputMax)
 	default:
-		return "there was no room for it (see the log of the task)"
+		return "not all of it could be kept (see the log of the task)"
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -84,6 +86,54 @@ func TestReturnTo(t *testing.T) {
 	checkFields(t, other, map[string]string{"0:files": "- 6 1", "0:error": ""})
 	if left := r.privates(t); left != nil {
 		t.Errorf("%v are left", left)
+	}
+}
+
+// What a round writes beyond its record goes to the same destination, in full, also for a task that returns no files and for a round
+// that fails.
+func TestReturnToHasTheOutput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	dir, remote := t.TempDir(), t.TempDir()
+	s.start(t, setting(t, "output_limit=1KiB", "output_max=4KiB"))
+	full := func(d *task.Definition) { storetest.Set(d, "on_cut", "fail", "fail_on", "exit") }
+	zeros := func(n int) string { return strings.Repeat("\x00", n) }
+	tail := zeros(4096) + capture.Marker(5000-4096-512) + zeros(512)
+	for i, c := range []struct {
+		program, to string
+		with        func(*task.Definition)
+		want        map[string]string
+		fields      map[string]string
+	}{
+		{"head -c 2000 /dev/zero; head -c 3000 /dev/zero >&2", dir, func(*task.Definition) {},
+			map[string]string{"1.0.logs/output": zeros(2000), "1.0.logs/error": zeros(3000)}, map[string]string{"0:whole": "- 5000 2", "cut": "-", "0:error": ""}},
+		{"echo x > output; head -c 2000 /dev/zero", dir, returning("", "output"),
+			map[string]string{"2.0.logs/output": zeros(2000), "2.0/output": "x\n"}, map[string]string{"0:whole": "- 2000 1", "0:files": "- 2 1"}},
+		{"echo x > x; head -c 2000 /dev/zero; exit 3", dir, returning("", "x"),
+			map[string]string{"3.0.logs/output": zeros(2000)}, map[string]string{"0:error": "exit status 3", "0:files": "-"}},
+		{"head -c 5000 /dev/zero", dir, func(*task.Definition) {},
+			map[string]string{"4.0.logs/output.cut": tail}, map[string]string{"cut": "0 output"}},
+		{"head -c 1000 /dev/zero", dir, func(*task.Definition) {}, map[string]string{}, map[string]string{"0:whole": "-"}},
+		{"head -c 2000 /dev/zero", "rsync://" + hosttest.RsyncDaemon(t, remote) + "/w", func(*task.Definition) {},
+			map[string]string{"6.0.logs/output": zeros(2000)}, map[string]string{"0:whole": "- 2000 1", "cut": "-"}},
+		{"head -c 2000 /dev/zero", dir + "/none", func(*task.Definition) {}, map[string]string{}, map[string]string{"0:whole": "-", "cut": "0 output"}},
+	} {
+		id := s.open(t, s.script(t, "p", c.program), returnTo(c.to), full, c.with)
+		got := s.await(t, id, sm.Executed)
+		checkFields(t, got, c.fields)
+		there := delivered(t, dir)
+		maps.Copy(there, delivered(t, remote))
+		maps.DeleteFunc(there, func(name, _ string) bool { return !strings.HasPrefix(name, strconv.Itoa(i+1)) })
+		if !maps.Equal(there, c.want) {
+			t.Errorf("%s: there are %.200q, want %.200q", c.program, there, c.want)
+		}
+		if strings.HasSuffix(c.to, "none") {
+			checkContains(t, "log", got.Fields["log"], "not all of output is kept: destination file:"+dir+"/none: ", "make the directory, at each worker")
+			checkContains(t, "error", got.Fields["0:error"], "on_cut is fail", "see the log of the task")
+		}
+	}
+	if n, err := s.Store.Redis.Exists(t.Context(), s.Namespace+":files").Result(); n != 0 || err != nil {
+		t.Errorf("Redis has some of it: %d, %v", n, err)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tdf-go/tdf/fetch"
@@ -29,6 +31,7 @@ func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, e
 		return err
 	}
 	failed := r.keepFiles(ctx, v.Dir, res, success)
+	res.unreturned = failed != nil
 	switch {
 	case ctx.Err() != nil:
 		res.Cause, res.files = shim.Cancelled, task.Files{} // what stops the round stops it here too
@@ -104,6 +107,11 @@ func (r *round) packFiles(ctx context.Context, base string) (*parcel, error) {
 
 // collectFiles collects the files for the destination that the task names.
 func (r *round) collectFiles(ctx context.Context, base string) (*parcel, error) {
+	return r.collect(ctx, fetch.Return{Dir: r.dir, Base: base, Patterns: r.Spec.Return})
+}
+
+// collect completes what is to go to the destination, and collects it.
+func (r *round) collect(ctx context.Context, what fetch.Return) (*parcel, error) {
 	w := r.worker
 	f, ok := w.opts.Programs.(*fetch.Fetcher)
 	if !ok {
@@ -112,10 +120,8 @@ func (r *round) collectFiles(ctx context.Context, base string) (*parcel, error) 
 	if err := w.ensurePrivateDir(); err != nil {
 		return nil, notReturned(err)
 	}
-	p, err := f.Collect(ctx, fetch.Return{
-		To: r.Spec.ReturnTo, Task: r.Task.ID, Round: r.Task.Round, Dir: r.dir, Base: base, Patterns: r.Spec.Return,
-		As: w.opts.container.AsOwner, Scratch: w.privateDir(),
-	})
+	what.To, what.Task, what.Round, what.As, what.Scratch = r.Spec.ReturnTo, r.Task.ID, r.Task.Round, w.opts.container.AsOwner, w.privateDir()
+	p, err := f.Collect(ctx, what)
 	if err != nil {
 		return nil, err
 	}
@@ -145,33 +151,63 @@ func (r *round) putFiles(ctx context.Context, p *disk.Scratch, count int, asked 
 // keepWhole keeps all of a stream of which the record has only an excerpt, or more of it than the record has, and closes it. Failing to is
 // no failure of the round, unless the task says so (see refuseCut).
 func (r *round) keepWhole(ctx context.Context, s taken, res *result) {
-	files, lost := map[string]*os.File{}, false
-	for name, stream := range map[string]*capture.Stream{"output": s.out, "error": s.err} {
+	var each []map[string]*os.File // in Redis a blob, so that one stream takes no room from the other
+	put := r.putStreams
+	if r.Spec.ReturnTo != "" {
+		put = r.deliverStreams
+	}
+	for i, stream := range [...]*capture.Stream{s.out, s.err} {
+		name := streamNames[i]
 		whole, err := stream.Whole()
 		if err != nil {
 			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", name, err))
-			lost, name = true, name+capture.CutSuffix
+			name += capture.CutSuffix
 		}
-		if whole != nil {
-			defer func() { _ = whole.Close() }() // nothing of it stays
-			files[name] = whole
+		if whole == nil {
+			continue
+		}
+		defer func() { _ = whole.Close() }()      // nothing of it stays
+		if r.Spec.ReturnTo != "" && each != nil { // one directory
+			each[0][name] = whole
+		} else {
+			each = append(each, map[string]*os.File{name: whole})
 		}
 	}
-	if len(files) == 0 || ctx.Err() != nil {
-		return
+	for _, streams := range each {
+		if ctx.Err() != nil {
+			return
+		}
+		files, err := put(ctx, streams)
+		names := slices.Sorted(maps.Keys(streams))
+		if err != nil {
+			r.journal.add(fmt.Sprintf("not all of %s is kept: %v", strings.Join(names, " and "), err))
+			continue
+		}
+		res.whole, res.full = append(res.whole, files.Text()), append(res.full, names...)
 	}
-	p, err := disk.NewScratch(r.worker.privateDir())
-	if err == nil {
-		defer func() { _ = p.Close() }() // nor of it
-		err = fetch.PackNamed(ctx, p, files)
-	}
-	if err == nil {
-		res.whole, err = r.putFiles(ctx, p, len(files), false)
-	}
+}
+
+// deliverStreams hands streams to the destination that the task names.
+func (r *round) deliverStreams(ctx context.Context, streams map[string]*os.File) (files task.Files, err error) {
+	p, err := r.collect(ctx, fetch.Return{Streams: streams})
 	if err != nil {
-		r.journal.add("not all of the output is kept: " + err.Error())
+		return files, err
 	}
-	res.inFull = err == nil && !lost
+	defer p.close(ctx)
+	return p.send(ctx)
+}
+
+// putStreams packs streams and hands them to the site.
+func (r *round) putStreams(ctx context.Context, streams map[string]*os.File) (files task.Files, err error) {
+	p, err := disk.NewScratch(r.worker.privateDir())
+	if err != nil {
+		return files, err
+	}
+	defer func() { _ = p.Close() }() // nothing of it stays
+	if err = fetch.PackNamed(ctx, p, streams); err != nil {
+		return files, err
+	}
+	return r.putFiles(ctx, p, len(streams), false)
 }
 
 // notReturned is the error of a round whose program has done its part.

@@ -191,8 +191,9 @@ func TestReturnWithoutRoom(t *testing.T) {
 	got := s.await(t, bad, sm.Executed)
 	checkFields(t, got, map[string]string{"0:class": "program", "0:error": "exit status 3", "0:files": "-"}) // its own failure counts
 	checkContains(t, "log", got.Fields["log"], "could not return files")
+	checkFields(t, got, map[string]string{"cut": "0 files"})
 	got = s.await(t, id, sm.Executed)
-	checkFields(t, got, map[string]string{"0:class": "infrastructure", "0:files": "-", "0:exit_code": "0"})
+	checkFields(t, got, map[string]string{"0:class": "infrastructure", "cut": "0 files", "0:files": "-", "0:exit_code": "0"})
 	checkContains(t, "error", got.Fields["0:error"], "could not return files", "the limit of one blob is 100 bytes",
 		"return less, raise [server] blob_limit")
 }
@@ -233,7 +234,7 @@ func TestWholeOutputIsNotWaitedFor(t *testing.T) {
 	})
 	got := s.await(t, id, sm.Executed)
 	checkFields(t, got, map[string]string{"0:error": "", "0:whole": "-", "0:output_bytes": "2000"})
-	checkContains(t, "log", got.Fields["log"], "not all of the output is kept")
+	checkContains(t, "log", got.Fields["log"], "not all of output is kept: ")
 	if tries.Load() != 1 {
 		t.Errorf("%d tries, want 1", tries.Load())
 	}
@@ -306,6 +307,56 @@ func TestReturnIsRefused(t *testing.T) {
 	}
 }
 
+// streamSizes are the sizes of the streams that Redis keeps in a blob.
+func (s *site) streamSizes(t *testing.T, whole task.Files) map[string]int {
+	t.Helper()
+	var packed bytes.Buffer
+	if err := s.Store.Files(t.Context(), whole.SHA256, &packed); err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int{}
+	err := fetch.UnpackFiles(t.Context(), &packed, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
+		n, err := io.Copy(io.Discard, content)
+		sizes[name] = int(n)
+		return err
+	})
+	if err != nil || len(sizes) != whole.Count {
+		t.Error(sizes, err)
+	}
+	return sizes
+}
+
+// Each stream is a blob of its own, so that two of them may each be as large as one may be, and one that is too large takes nothing
+// from the other.
+func TestOutputIsABlobEach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	if err := s.Store.PublishBlobs(t.Context(), 4000, 1<<20, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, setting(t, "output_limit=1KiB", "output_max=10KiB"))
+	for program, want := range map[string]map[string]int{
+		"head -c 3000 /dev/urandom; head -c 3001 /dev/urandom >&2": {"output": 3000, "error": 3001},
+		"head -c 9000 /dev/urandom; head -c 3000 /dev/urandom >&2": {"error": 3000},
+		"head -c 3000 /dev/urandom; head -c 9000 /dev/urandom >&2": {"output": 3000},
+	} {
+		got := s.await(t, s.open(t, s.script(t, "p", program)), sm.Executed)
+		kept := map[string]int{}
+		for _, whole := range task.Decode(got.ID, got.Fields).Last().Whole {
+			maps.Copy(kept, s.streamSizes(t, whole))
+		}
+		if !maps.Equal(kept, want) {
+			t.Errorf("%s: kept are %v, want %v", program, kept, want)
+		}
+		for name, cut := range map[string]string{"output": "0 error", "error": "0 output"} {
+			if len(want) == 1 && want[name] > 0 {
+				checkFields(t, got, map[string]string{"cut": cut})
+				checkContains(t, "log", got.Fields["log"], "not all of "+strings.TrimPrefix(cut, "0 ")+" is kept: ", "raise [server] blob_limit")
+			}
+		}
+	}
+}
+
 // Of a stream that is longer than its record takes, all is kept beside it, whatever becomes of the round, or of a still longer one the
 // beginning and the tail; nothing of what finds no room. on_cut concerns only what is kept nowhere.
 func TestOutputMax(t *testing.T) {
@@ -320,36 +371,27 @@ func TestOutputMax(t *testing.T) {
 		program string
 		whole   map[string]int // bytes of the streams
 		err     string
+		cut     string
 	}{
-		{"head -c 1024 /dev/zero", nil, ""},
-		{"head -c 1025 /dev/zero", map[string]int{"output": 1025}, ""},
-		{"head -c 10240 /dev/zero; head -c 5000 /dev/zero >&2", map[string]int{"output": 10240, "error": 5000}, ""},
-		{"for i in 1 2 3 4 5; do head -c 1000 /dev/zero; sleep 0.02; done", map[string]int{"output": 5000}, ""},
-		{"head -c 2000 /dev/zero; exit 3", map[string]int{"output": 2000}, "exit status 3"},
-		{"head -c 10752 /dev/zero", map[string]int{"output": 10752}, ""}, // with the tail of the excerpt
-		{"head -c 10753 /dev/zero", map[string]int{"output.cut": 10752 + len(capture.Marker(1))}, "on_cut is fail"},
-		{"head -c 2000 /dev/zero; head -c 20000 /dev/zero >&2", map[string]int{"output": 2000, "error.cut": 10752 + len(capture.Marker(9248))}, "on_cut is fail"},
-		{"head -c 3000 /dev/urandom", nil, "on_cut is fail"}, // half the quota is 1000 bytes
+		{"head -c 1024 /dev/zero", nil, "", "-"},
+		{"head -c 1025 /dev/zero", map[string]int{"output": 1025}, "", "-"},
+		{"head -c 10240 /dev/zero; head -c 5000 /dev/zero >&2", map[string]int{"output": 10240, "error": 5000}, "", "-"},
+		{"for i in 1 2 3 4 5; do head -c 1000 /dev/zero; sleep 0.02; done", map[string]int{"output": 5000}, "", "-"},
+		{"head -c 2000 /dev/zero; exit 3", map[string]int{"output": 2000}, "exit status 3", "-"},
+		{"head -c 10752 /dev/zero", map[string]int{"output": 10752}, "", "-"}, // with the tail of the excerpt
+		{"head -c 10753 /dev/zero", map[string]int{"output.cut": 10752 + len(capture.Marker(1))}, "on_cut is fail", "0 output"},
+		{"head -c 2000 /dev/zero; head -c 20000 /dev/zero >&2", map[string]int{"output": 2000, "error.cut": 10752 + len(capture.Marker(9248))}, "on_cut is fail", "0 error"},
+		{"head -c 3000 /dev/urandom", nil, "on_cut is fail", "0 output"}, // half the quota is 1000 bytes
 	} {
 		got := s.await(t, s.open(t, s.script(t, "p", c.program), strict), sm.Executed)
 		if text := got.Fields["0:error"]; (text == "") != (c.err == "") || !strings.Contains(text, c.err) {
 			t.Errorf("%s: error %.100q, want %q", c.program, text, c.err)
 		}
+		checkFields(t, got, map[string]string{"cut": c.cut})
 		round := task.Decode(got.ID, got.Fields).Last()
 		sizes := map[string]int{}
-		if round.Whole.Count > 0 {
-			var packed bytes.Buffer
-			if err := s.Store.Files(t.Context(), round.Whole.SHA256, &packed); err != nil {
-				t.Fatal(err)
-			}
-			err := fetch.UnpackFiles(t.Context(), &packed, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
-				n, err := io.Copy(io.Discard, content)
-				sizes[name] = int(n)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
+		for _, whole := range round.Whole {
+			maps.Copy(sizes, s.streamSizes(t, whole))
 		}
 		if len(sizes)+len(c.whole) > 0 && !maps.Equal(sizes, c.whole) {
 			t.Errorf("%s: kept are %v, want %v", c.program, sizes, c.whole)

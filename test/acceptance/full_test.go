@@ -3,6 +3,7 @@ package acceptance
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 const full = "no space left on device"
 
 // E6: the worker's disk is full while a program is fetched, is unpacked, or
-// writes its output. That round fails and says why; the next one works, and with
+// writes its output, or while its files are packed. That round fails and says why; the next one works, and with
 // no room at all nothing is claimed until there is some again.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
@@ -44,6 +45,11 @@ func TestFullDisk(t *testing.T) {
 		"private": {[]string{"temp_dir=DISK"}, func(_ *shelf, w *world) task.Spec {
 			return w.script(t, "hoarder", `head -c 5000000 /dev/zero > "$TDF_WORKDIR/hoard"`)
 		}, map[string]string{"0:exit_code": "1"}},
+		"return": {[]string{"temp_dir=DISK"}, func(_ *shelf, w *world) task.Spec {
+			spec := w.script(t, "noisy", "head -c 1800000 /dev/urandom > noise")
+			spec.Return = []string{"noise"}
+			return spec
+		}, map[string]string{"0:exit_code": "0", "0:class": "infrastructure", "0:files": "-", "cut": "0 files"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -120,4 +126,62 @@ func TestFullSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await(t, again, sm.Executed)
+}
+
+// The disk that files are returned to is full: the round fails, through no fault of its program, says what to do and leaves nothing
+// there. A retry has them when there is room, and so has the next round of a task that is not charged for what is not its fault.
+func TestReturnToAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := hosttest.SmallDisk(t, "3m")
+	allow(t, disk, 0o777)
+	w := newWorld(t, "slots=2", "output_limit=1KiB")
+	w.all(t)
+	filler := hosttest.FillDisk(t, disk)
+	wantThere := func(want ...string) {
+		t.Helper()
+		entries, err := os.ReadDir(disk)
+		names := make([]string, 0, len(entries))
+		for _, e := range entries {
+			if name := filepath.Join(disk, e.Name()); name != filler {
+				names = append(names, e.Name())
+			}
+		}
+		if !slices.Equal(names, want) || err != nil {
+			t.Errorf("there are %v, want %v: %v", names, want, err)
+		}
+	}
+	const write = "mkdir out; seq 20000 > out/one; seq 20000 > out/two; seq 2000"
+	w.manage(t, 1, "submit", "--wait", "--return", "out", "--return-to", disk, "--", "sh", "-c", write)
+	wantThere()
+	failed := w.hash(t, 1)
+	for field, want := range map[string]string{"state": "archived", "outcome": "failed", "0:class": "infrastructure", "0:exit_code": "0", "cut": "0 output files"} {
+		if failed[field] != want {
+			t.Errorf("%s is %q, want %q", field, failed[field], want)
+		}
+	}
+	contains(t, "error", failed["0:error"], "could not return files: destination file:"+disk+": ", full, "make room there")
+	contains(t, "log", failed["log"], "not all of output is kept: destination file:"+disk+": ", full)
+	_, stderr := w.manage(t, 1, "wait", "1")
+	contains(t, "wait", stderr, "1 with output or files of which a part is kept nowhere")
+	w.manage(t, 0, "submit", "--return", "out", "--return-to", disk, "--charge", "program", "--max-faults", "unlimited", "--retry-delay", "0.1",
+		"--", "sh", "-c", write)
+	wait.Eventually(t, patience, func() bool { return w.hash(t, 2)["1:class"] == "infrastructure" }, "it is not tried again")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	w.manage(t, 0, "wait", "2")
+	round := w.hash(t, 2)["round"]
+	wantThere("2."+round, "2."+round+".logs")
+	w.manage(t, 0, "retry", "1")
+	w.manage(t, 0, "wait", "3")
+	wantThere("2."+round, "2."+round+".logs", "3.0", "3.0.logs")
+	dir := filepath.Join(w.dir, "results")
+	w.manage(t, 0, "results", "--dir", dir, "2-3")
+	for _, name := range []string{"2/files/out/two", "3/files/out/two", "3/output"} {
+		lines := map[bool]int{true: 2000, false: 20000}[filepath.Base(name) == "output"]
+		if text, err := os.ReadFile(filepath.Join(dir, name)); strings.Count(string(text), "\n") != lines || err != nil {
+			t.Errorf("%s: %d bytes, %v", name, len(text), err)
+		}
+	}
+	w.sound(t)
 }

@@ -3,11 +3,17 @@ package acceptance
 import (
 	"crypto/rand"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
@@ -216,4 +222,167 @@ steps:
 		t.Errorf("the report is %q", got)
 	}
 	w.sound(t)
+}
+
+// transfer is a way of bytes that is stopped in the middle.
+type transfer struct {
+	// submit are the arguments of submit, begun reports whether it is on its way, left names what of it is anywhere.
+	submit []string
+	begun  func() bool
+	left   func() []string
+	// files are how many the task returns in the end.
+	files int
+}
+
+// transfers are those of workers: a download, and files that are returned to Redis, and to a directory.
+func (w *world) transfers(t *testing.T) map[string]transfer {
+	t.Helper()
+	noise := make([]byte, 24<<20)
+	_, _ = rand.Read(noise) // never fails
+	name := w.file(t, "noise", string(noise), 0o644)
+	to := w.own(t, "shared")
+	var gets atomic.Int64
+	site := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		text := "#!/bin/sh\n" + strings.Repeat("# a long script\n", 1000)
+		rw.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		if gets.Add(1) > 1 {
+			_, _ = io.WriteString(rw, text)
+			return
+		}
+		_, _ = io.WriteString(rw, text[:len(text)/2])
+		_ = http.NewResponseController(rw).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(func() {
+		site.CloseClientConnections() // of a worker that is stopped
+		site.Close()
+	})
+	glob := func(pattern string) []string {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Error(err)
+		}
+		return names
+	}
+	parts := func() []string { return w.Raw.Keys(t.Context(), w.Key("file:*")).Val() }
+	there := func() []string { return slices.Concat(glob(filepath.Join(to, "*")), glob(filepath.Join(to, ".tdf-*"))) }
+	return map[string]transfer{
+		"download": {
+			[]string{"--pin", "off", "--program", "p", "--source", site.URL + "/run.sh"}, func() bool { return gets.Load() > 0 },
+			func() []string { return glob(filepath.Join(w.dir, "w", "p", "*")) }, 0,
+		},
+		"return": {[]string{"--return", "noise", "--", "cp", name, "."}, func() bool { return len(parts()) > 0 }, parts, 1},
+		"return to a directory": {
+			[]string{"--return", "out", "--return-to", to, "--", "sh", "-c", "mkdir out; cd out; seq 3000 | xargs touch"},
+			func() bool { return len(there()) > 0 }, there, 3000,
+		},
+	}
+}
+
+// A download, a return to Redis and one to a directory are stopped in the middle by a cancel, by a time limit and with their worker. The
+// task ends accordingly and nothing of them is left, or its next round does it all.
+func TestLongTransfersAreStopped(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"download", "return", "return to a directory"} {
+		for stop, state := range map[string]sm.State{"cancel": sm.Terminated, "timeout": sm.TimedOut, "kill": sm.Succeeded} {
+			t.Run(kind+", "+stop, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, "slots=1")
+				w.server(t)
+				worker := w.worker(t, "w")
+				c := w.transfers(t)[kind]
+				limit := map[bool]string{true: "6", false: "inf"}[stop == "timeout"]
+				w.manage(t, 0, slices.Concat([]string{"submit", "--timeout", limit}, c.submit)...)
+				wait.Eventually(t, patience, c.begun, "nothing is on its way")
+				worker.Signal(t, syscall.SIGSTOP) // else it might have all of it before it hears
+				if got := w.hash(t, 1); got["state"] != "running" || got["round"] != "0" {
+					t.Fatalf("the task is %s in round %s", got["state"], got["round"])
+				}
+				switch stop {
+				case "cancel":
+					w.manage(t, 0, "cancel", "1")
+					worker.Signal(t, syscall.SIGCONT)
+				case "timeout":
+					wait.Eventually(t, patience, func() bool { return w.hash(t, 1)["0:timeout"] != "" }, "its time is not over")
+					worker.Signal(t, syscall.SIGCONT)
+				case "kill":
+					if kind == "download" { // no shim was needed yet
+						worker.Kill(t)
+					} else {
+						w.killAtOnce(t, worker)
+					}
+					w.worker(t, "w")
+				}
+				w.manage(t, map[bool]int{true: 0, false: 1}[state == sm.Succeeded], "wait", "1")
+				got := w.hash(t, 1)
+				if got["outcome"] != string(state) && got["state"] != string(state) {
+					t.Errorf("the task is %s, %s; want %s", got["state"], got["outcome"], state)
+				}
+				if stop == "kill" {
+					w.isWhole(t, c)
+				} else {
+					wait.Eventually(t, patience, func() bool { return len(c.left()) == 0 }, "%v is left", late(func() string { return fmt.Sprint(c.left()) }))
+				}
+				w.sound(t)
+			})
+		}
+	}
+}
+
+// isWhole checks that the second round has returned all files, and that nothing of the first is left.
+func (w *world) isWhole(t *testing.T, c transfer) {
+	t.Helper()
+	if got := w.hash(t, 1); got["round"] != "1" || got["losses"] != "1" || got["0:files"] != "" {
+		t.Errorf("round %s, losses %s, files of the first round %q", got["round"], got["losses"], got["0:files"])
+	}
+	for _, name := range c.left() {
+		if strings.Contains(name, "1.0") {
+			t.Errorf("%s is left", name)
+		}
+	}
+	dir := filepath.Join(w.dir, "results")
+	w.manage(t, 0, "results", "--dir", dir, "1")
+	files := 0
+	_ = filepath.WalkDir(filepath.Join(dir, "1", "files"), func(_ string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files++
+		}
+		return nil // there is none without files
+	})
+	if files != c.files {
+		t.Errorf("%d files, want %d", files, c.files)
+	}
+}
+
+// An upload is stopped in the middle by a signal, and by a kill of submit: no task is opened. After a signal nothing of it is left, and
+// what a kill has left is completed by the next submit.
+func TestUploadIsStopped(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "slots=1")
+			noise := make([]byte, 32<<20)
+			_, _ = rand.Read(noise) // never fails
+			w.file(t, "up/noise", string(noise), 0o644)
+			args := []string{"--config", w.cfg, "submit", "--upload", filepath.Join(w.dir, "up"), "--", "cmp", "noise", filepath.Join(w.dir, "up", "noise")}
+			submit := w.launch(t, "submitter", "tdf-manager", args...)
+			parts := func() []string { return w.Raw.Keys(t.Context(), w.Key("blob:*")).Val() }
+			wait.Eventually(t, patience, func() bool { return len(parts()) > 0 }, "nothing is put")
+			submit.Signal(t, syscall.SIGSTOP)
+			submit.Killed = true // the test looks at the code itself
+			submit.Signal(t, signal)
+			submit.Signal(t, syscall.SIGCONT)
+			wait.Closed(t, patience, submit.Done, "submit does not end")
+			if id := w.lastTask(t); id != 0 || submit.ProcessState.ExitCode() == 0 {
+				t.Errorf("task %d was opened; submit ended with %d", id, submit.ProcessState.ExitCode())
+			}
+			if signal == syscall.SIGINT && len(parts()) > 0 {
+				t.Errorf("%v are left", parts())
+			}
+			w.all(t)
+			w.manage(t, 0, slices.Concat([]string{"submit", "--wait"}, args[3:])...)
+			w.sound(t)
+		})
+	}
 }

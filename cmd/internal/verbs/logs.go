@@ -27,10 +27,11 @@ type output struct {
 	round     int
 	stderr    bool
 	following bool
+	away      elsewhere
 }
 
 func (a *app) logs() *cobra.Command {
-	o := &output{}
+	o := &output{away: elsewhere{}}
 	cmd := withJSON(&cobra.Command{
 		Use: "logs [TASKS]", Short: "Write the output of a round of tasks, byte for byte",
 		Long: "logs writes the stdout of a task's last round. On a terminal control characters are escaped; into a\n" +
@@ -96,9 +97,13 @@ func (o *output) do(s *session, t *task.Task) error {
 	}
 	var notRead error
 	missing := o.cut(r)
-	err = s.result(writtenBy(t, r), func() { missing, notRead = o.print(s.cmd.Context(), s, r) })
+	err = s.result(writtenBy(t, r), func() { missing, notRead = o.print(s.cmd.Context(), s, t.ID, r) })
 	err = errors.Join(err, notRead)
-	if err == nil && missing > 0 && !s.json {
+	switch {
+	case err != nil || s.json:
+	case len(o.away) > 0:
+		s.warn("this is an excerpt of the %d bytes; more is at %s, which cannot be read here", o.cut(r), cli.Safe(placeOf(r.Whole)))
+	case missing > 0:
 		s.warn("only a part of the %d bytes is kept ([worker] output_limit, output_max)", missing)
 	}
 	if other := o.unseen(r); err == nil && other != "" && !s.json {
@@ -111,8 +116,8 @@ func writtenBy(t *task.Task, r *task.Round) written {
 	return written{t.ID, r.Number, r.Output, r.Error, r.Stderr, r.Dropped}
 }
 
-// print writes the stream that is asked for. If there is only a part of it, it returns how long it was.
-func (o *output) print(ctx context.Context, s *session, r *task.Round) (cut int64, err error) {
+// print writes the stream that is asked for. If there is only a part of it, it returns how long it was, unless away says where more is.
+func (o *output) print(ctx context.Context, s *session, id int64, r *task.Round) (cut int64, err error) {
 	if cut = o.cut(r); cut > 0 {
 		printed, full, err := o.printWhole(ctx, s, r)
 		if full {
@@ -120,6 +125,10 @@ func (o *output) print(ctx context.Context, s *session, r *task.Round) (cut int6
 		}
 		if printed || err != nil {
 			return cut, err
+		}
+		if place := placeOf(r.Whole); place != "" {
+			o.away.add(place, id)
+			cut = 0
 		}
 	}
 	text := r.Output
@@ -395,7 +404,7 @@ func (m *manyOutputs) take(ctx context.Context, t *task.Task) error {
 	}
 	m.s.printf("%s==> task %d <==\n", m.gap, t.ID)
 	m.gap = "\n"
-	cut, err := m.print(ctx, m.s, r)
+	cut, err := m.print(ctx, m.s, t.ID, r)
 	if cut > 0 {
 		m.cut = append(m.cut, t.ID)
 	}
@@ -406,6 +415,7 @@ func (m *manyOutputs) take(ctx context.Context, t *task.Task) error {
 func (m *manyOutputs) end(ctx context.Context, w *wholeTasks) error {
 	if !m.s.json {
 		m.s.noteIDs(m.unseen, "wrote to stderr only, which --stderr shows")
+		m.away.note(m.s, "output", "it was")
 		m.s.noteIDs(m.cut, "cut ([worker] output_limit, output_max)")
 		m.s.noteIDs(m.dropped, "whose output is kept no longer (keep_rounds)")
 	}

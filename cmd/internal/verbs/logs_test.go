@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,6 +95,33 @@ func TestCutOutputIsSaid(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	wantText(t, b.must("show", "1"), "output (1000 bytes, of which a part is kept, sha256 abc)")
+	b.srv.Do(t, "HSET", b.ns+":task:1", "cut", "0 output files")
+	b.srv.Do(t, "HSET", b.ns+":task:4", "cut", "0 output") // not of its last round
+	if out := b.must("ls", "1-4"); strings.Count(out, "succeeded (cut)") != 1 || strings.Count(out, "(cut)") != 1 {
+		t.Errorf("ls:\n%s", out)
+	}
+	if one := b.value(0, "ls", "1").([]any)[0].(map[string]any); fmt.Sprint(one["cut"]) != "[output files]" {
+		t.Errorf("JSON: %v", one)
+	}
+	for _, tasks := range []string{"1-4", "j1"} { // those of a plan are found otherwise
+		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 with output or files of which a part is kept nowhere (ls marks them;") ||
+			!strings.Contains(r.err, "or submit --on-cut fail): 1\n") {
+			t.Errorf("wait %s: %+v", tasks, r)
+		}
+		r := b.run("wait", "--json", tasks)
+		if !strings.Contains(strings.Join(strings.Fields(r.out), ""), `"cut":[1]`) || r.err != "" {
+			t.Errorf("wait %s: %+v", tasks, r)
+		}
+	}
+	if r := b.run("wait", "4"); r.err != "" {
+		t.Errorf("%+v", r)
+	}
+	b.srv.Do(t, "HSET", b.ns+":task:2", "cut", "0 output")
+	b.must("retry", "2")
+	b.must("cancel", "6")
+	if r := b.run("wait", "2,4"); r.err != "" { // its retry counts
+		t.Errorf("%+v", r)
+	}
 	b.srv.Do(t, "HSET", b.ns+":task:2", "0:error_bytes", "99", "0:error_sha256", "def")
 	if r := b.run("logs", "2", "--stderr"); r.err != "tdf-manager: only a part of the 99 bytes is kept ([worker] output_limit, output_max)\n" {
 		t.Errorf("%+v", r)

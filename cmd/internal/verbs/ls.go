@@ -34,7 +34,9 @@ func (a *app) ls() *cobra.Command {
 	cmd := withJSON(&cobra.Command{
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
 		Long: "ls lists tasks. The state of an archived task is shown as its outcome. A task that was retried is\n" +
-			"marked; " + retriedHelp + " The column QUEUE appears if a task is in\n" +
+			"marked; " + retriedHelp + "\n" +
+			"Marked as cut is one of whose output (output_max), or of the files that it was to return, something is\n" +
+			"kept nowhere; in JSON cut names what. The column QUEUE appears if a task is in\n" +
 			"another queue than the default; --output wide adds where tasks run and their demands. In JSON, status is\n" +
 			"a number for the state (docs/QUEUES.md), and rounds has the present round only, with its place\n" +
 			"and progress.\n\n" + selectorHelp + "\n\n" +
@@ -198,6 +200,9 @@ func stateCell(t *task.Task) string {
 	state := string(cmp.Or(t.End(), t.State))
 	if t.RetriedBy != 0 {
 		state += " (retried)"
+	}
+	if t.Cut != nil {
+		state += " (cut)"
 	}
 	return state
 }

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,8 +24,7 @@ type results struct {
 	n                int
 	left             map[statemachine.State]int
 	partial, retried []int64
-	// elsewhere are those whose files are at a destination that cannot be read here, by that.
-	elsewhere map[string][]int64
+	elsewhere        elsewhere
 }
 
 // The flags for the forms of results.
@@ -39,7 +36,7 @@ const (
 )
 
 func (a *app) results() *cobra.Command {
-	r := &results{left: map[statemachine.State]int{}, elsewhere: map[string][]int64{}}
+	r := &results{left: map[statemachine.State]int{}, elsewhere: elsewhere{}}
 	cmd := &cobra.Command{
 		Use: "results [TASKS]", Short: "Collect what came of tasks: a table, CSV, JSON Lines, or files",
 		Long: "results prints what came of tasks, of all of them unless some are named, in the order of their ids:\n" +
@@ -159,9 +156,8 @@ func (r *results) each(ctx context.Context, w *wholeTasks, into resultSink) erro
 			r.left[row.State]++
 		}
 		for _, what := range row.missing {
-			if what == filesFolder && row.Files.To != "" {
-				to := row.Files.To[:strings.LastIndexByte(row.Files.To, '/')]
-				r.elsewhere[to] = append(r.elsewhere[to], t.ID)
+			if place := map[bool]string{true: row.Files.To, false: row.away}[what == filesFolder]; place != "" {
+				r.elsewhere.add(place, t.ID)
 			} else if n := len(r.partial); n == 0 || r.partial[n-1] != t.ID {
 				r.partial = append(r.partial, t.ID)
 			}
@@ -187,9 +183,7 @@ func (r *results) report(ctx context.Context, w *wholeTasks) error {
 		w.s.note("%d not ended yet: %s", left, countsLine(r.left))
 	}
 	w.s.noteIDs(r.partial, "not whole (output_limit, keep_rounds, file_retention, or damaged)")
-	for _, to := range slices.Sorted(maps.Keys(r.elsewhere)) {
-		w.s.noteIDs(r.elsewhere[to], "whose files cannot be read here: they were returned to "+cli.Safe(to))
-	}
+	r.elsewhere.note(w.s, "files or output", "they were")
 	if err := w.tell(ctx, r.n); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -78,24 +79,49 @@ func packReturned(ctx context.Context, files task.Files, w io.Writer) error {
 
 // wholeStreams reads the streams of a round of which its record has an excerpt, and gives f each of them by its name. It returns
 // which there were, and which of them in full.
-func wholeStreams(read readFiles, whole task.Files, f eachFile) (names, full []string, err error) {
-	if whole.Count == 0 {
-		return nil, nil, nil
-	}
-	err = read(whole, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
-		name, cut := strings.CutSuffix(file, capture.CutSuffix)
-		if name != outputStream && name != errorStream {
-			return nil
+func wholeStreams(read readFiles, whole []task.Files, f eachFile) (names, full []string, err error) {
+	for _, files := range whole {
+		err = read(files, func(file string, mode fs.FileMode, size int64, content io.Reader) error {
+			name, cut := strings.CutSuffix(file, capture.CutSuffix)
+			if name != outputStream && name != errorStream || slices.Contains(names, name) {
+				return nil
+			}
+			if names = append(names, name); !cut {
+				full = append(full, name)
+			}
+			return f(name, mode, size, content)
+		})
+		if err != nil && !errors.Is(err, task.ErrNoBlob) {
+			return names, full, err
 		}
-		if names = append(names, name); !cut {
-			full = append(full, name)
-		}
-		return f(name, mode, size, content)
-	})
-	if errors.Is(err, task.ErrNoBlob) {
-		err = nil
 	}
-	return names, full, err
+	return names, full, nil
+}
+
+// placeOf is where streams are that are not in Redis.
+func placeOf(whole []task.Files) string {
+	if len(whole) == 0 {
+		return ""
+	}
+	return whole[0].To
+}
+
+// elsewhere has the tasks of which something is at a destination that cannot be read here, by that.
+type elsewhere map[string][]int64
+
+// add takes a task of which something is in a directory of a destination.
+func (e elsewhere) add(place string, id int64) {
+	to := place[:strings.LastIndexByte(place, '/')]
+	if ids := e[to]; len(ids) == 0 || ids[len(ids)-1] != id {
+		e[to] = append(ids, id)
+	}
+}
+
+// note says what lies where.
+func (e elsewhere) note(s *session, what, were string) {
+	for _, to := range slices.Sorted(maps.Keys(e)) {
+		s.noteIDs(e[to], "whose "+what+" cannot be read here: "+were+" returned to "+cli.Safe(to))
+	}
 }
 
 // write gives add the files of the folder of a task: what it has returned, its streams, whole where they are kept, and its record. It
@@ -111,11 +137,14 @@ func (r *resultRow) write(read readFiles, add eachFile) error {
 			return err
 		}
 	}
-	whole, full, err := wholeStreams(read, r.whole, add)
+	whole, full, err := wholeStreams(read, r.Whole, add)
 	if err != nil {
 		return err
 	}
 	r.missing = slices.DeleteFunc(slices.Clone(r.missing), func(name string) bool { return slices.Contains(full, name) })
+	if whole == nil {
+		r.away = placeOf(r.Whole)
+	}
 	var object bytes.Buffer
 	if err := r.writeJSON(&object); err != nil {
 		return err

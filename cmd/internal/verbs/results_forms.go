@@ -47,9 +47,12 @@ type resultRow struct {
 	// Base64 has the texts that are not UTF-8, which are nowhere else then.
 	Base64 map[string]string `json:"base64,omitempty"`
 
-	// whole are the streams that are cut here, and missing is what of Partial a sink has not either.
-	whole   task.Files
+	// Whole are the streams that are cut here.
+	Whole []task.Files `json:"whole,omitempty"`
+
+	// missing is what of Partial a sink has not either, away where streams are that cannot be read here.
 	missing []string
+	away    string
 
 	named
 	input, output, stderr string
@@ -89,7 +92,7 @@ func namedBy(t *task.Task) named {
 // take takes what a round has.
 func (r *resultRow) take(last *task.Round) {
 	r.ExitCode, r.Worker, r.output, r.stderr = last.ExitCode, last.Worker, last.Output, cmp.Or(last.Error, last.Stderr)
-	r.Files, r.whole = last.Files, last.Whole
+	r.Files, r.Whole = last.Files, last.Whole
 	if r.Start = last.Stamps[statemachine.StampBegun]; r.Start.IsZero() {
 		r.Start = last.Stamps[string(statemachine.Running)]
 	}

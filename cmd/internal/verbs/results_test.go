@@ -414,7 +414,7 @@ func TestResultsReturnedTo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	r := b.run("results", "--dir", dir, "1-4")
 	for _, want := range []string{
-		"2 whose files cannot be read here: they were returned to file:" + shared + ": 2-3",
+		"2 whose files or output cannot be read here: they were returned to file:" + shared + ": 2-3",
 		"they were returned to rsync://***@host/m: 4",
 	} {
 		if r.code != 1 || !strings.Contains(r.err, want) {
@@ -441,9 +441,51 @@ func TestResultsReturnedTo(t *testing.T) {
 	if err := os.Remove(filepath.Join(shared, "1.0", "out", "a.csv")); err != nil {
 		t.Fatal(err)
 	}
-	if r := b.run("results", "--dir", dir+"2", "1"); r.code != 1 || !strings.Contains(r.err, "whose files cannot be read here") {
+	if r := b.run("results", "--dir", dir+"2", "1"); r.code != 1 || !strings.Contains(r.err, "whose files or output cannot be read here") {
 		t.Errorf("ended with %d: %s", r.code, r.err)
 	}
+}
+
+// Output that lies at a destination is read where that is the same directory here; else logs, results and show say where it is.
+func TestOutputReturnedTo(t *testing.T) {
+	t.Parallel()
+	b := odd(t)
+	shared := t.TempDir()
+	for id, to := range map[string]string{"1": "file:" + shared, "2": "rsync://me:canary@host/m", "3": "file:" + shared + "/none"} {
+		b.srv.Do(t, "HSET", b.ns+":task:"+id, "return_to", to, "0:whole", task.Files{Bytes: 3000, Count: 1}.Text(), "0:output", "excerpt",
+			"0:output_bytes", "3000", "0:output_sha256", "a")
+	}
+	whole := strings.Repeat("all of it\n", 300)
+	there := filepath.Join(shared, "1.0.logs", "output")
+	if err := errors.Join(os.Mkdir(filepath.Dir(there), 0o755), os.WriteFile(there, []byte(whole), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.run("logs", "1"); r.out != whole || r.err != "" || r.code != 0 {
+		t.Errorf("%+.200v", r)
+	}
+	if r := b.run("logs", "2"); r.out != "excerpt" ||
+		r.err != "tdf-manager: this is an excerpt of the 3000 bytes; more is at rsync://***@host/m/2.0.logs, which cannot be read here\n" {
+		t.Errorf("%+v", r)
+	}
+	want := "1 whose output cannot be read here: it was returned to file:" + shared + "/none: 3\n" +
+		"1 whose output cannot be read here: it was returned to rsync://***@host/m: 2\n"
+	if r := b.run("logs", "1-3"); r.err != want || !strings.Contains(r.out, whole) {
+		t.Errorf("%.200q, %s", r.out, r.err)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	r := b.run("results", "--dir", dir, "1-3")
+	if r.code != 1 || !strings.Contains(r.err, "1 whose files or output cannot be read here: they were returned to rsync://***@host/m: 2\n") ||
+		strings.Contains(r.err, "not whole") {
+		t.Errorf("ended with %d: %s", r.code, r.err)
+	}
+	got := tree(t, dir)
+	maps.DeleteFunc(got, func(name, _ string) bool { return !strings.HasSuffix(name, "/output") })
+	same(t, "output", got, map[string]string{"1/output": whole, "2/output": "excerpt", "3/output": "excerpt"})
+	if r := b.run("results", "--jsonl", "2"); !strings.Contains(r.out, `"whole":[{"bytes":3000,"count":1,"to":"rsync://***@host/m/2.0.logs"}]`) ||
+		!strings.Contains(r.err, "not whole") {
+		t.Errorf("%+v", r)
+	}
+	wantText(t, b.must("show", "2"), "output (3000 bytes, an excerpt; more is at rsync://***@host/m/2.0.logs, sha256 a)")
 }
 
 // Streams that the record has an excerpt of are written whole where Redis keeps them, by logs and into folders; the other forms have
@@ -464,7 +506,19 @@ func TestWholeStreams(t *testing.T) {
 	if r := b.run("results", "--dir", filepath.Join(dir, "cut"), "2"); r.code != 1 || tree(t, filepath.Join(dir, "cut"))["2/output"] != "most of it" {
 		t.Errorf("%+v", r)
 	}
-	for name, text := range texts {
+	second := b.returns(2, map[string]string{"error": "all on stderr"}) // each in a blob of its own
+	both := task.Files{SHA256: cut, Bytes: 1, Count: 1}.Text() + " " + task.Files{SHA256: second, Bytes: 1, Count: 1}.Text()
+	b.srv.Do(t, "HSET", b.ns+":task:2", "0:whole", both, "0:error", "some", "0:error_bytes", "13", "0:error_sha256", "a")
+	b.srv.Do(t, "HDEL", b.ns+":task:2", "0:files")
+	for flag, want := range map[string]string{"--round=0": "most of it", "--stderr": "all on stderr"} {
+		if r := b.run("logs", "2", flag); r.out != want {
+			t.Errorf("logs 2 %s: %+v", flag, r)
+		}
+	}
+	if b.run("results", "--dir", filepath.Join(dir, "both"), "2"); tree(t, filepath.Join(dir, "both"))["2/error"] != "all on stderr" {
+		t.Errorf("%q", tree(t, filepath.Join(dir, "both")))
+	}
+	for name, text := range texts { // and both in one, as in older records
 		file, err := os.Create(filepath.Join(dir, name))
 		if err == nil {
 			_, err = file.WriteString(text)

@@ -430,7 +430,9 @@ func showStreams(out *cli.Output, r *task.Round) {
 		}
 		size := fmt.Sprintf("%d bytes", s.size)
 		switch {
-		case s.cut && r.Whole.Count > 0:
+		case s.cut && placeOf(r.Whole) != "":
+			size += ", an excerpt; more is at " + cli.Safe(placeOf(r.Whole))
+		case s.cut && len(r.Whole) > 0:
 			size += ", an excerpt; logs prints all of it while it is kept"
 		case s.cut:
 			size += ", of which a part is kept"

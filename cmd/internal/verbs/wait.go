@@ -31,7 +31,9 @@ func (a *app) wait() *cobra.Command {
 		Long: "wait waits until tasks have ended; without names it waits for all existing tasks. A task that was\n" +
 			"retried counts as what its retry ends in. It ends with 1 if a task did not succeed or the namespace\n" +
 			"was flushed, and with 4 if the timeout came first. If a plan is still being built, wait says so and\n" +
-			"keeps waiting for its tasks.\n\n" + selectorHelp,
+			"keeps waiting for its tasks. At its end it names, on stderr, tasks of whose output or files\n" +
+			"something is kept nowhere; of a job alone it looks at the first 10,000 tasks for that, and ls marks all.\n\n" +
+			selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(w.do),
 	})
@@ -156,6 +158,7 @@ type waitResult struct {
 	NotReady     []task.PlanID              `json:"plans_not_ready"`
 	Unsuccessful int                        `json:"unsuccessful"`
 	First        []failure                  `json:"first_unsuccessful"`
+	Cut          []int64                    `json:"cut"`
 	TimedOut     bool                       `json:"timed_out"`
 }
 
@@ -167,10 +170,13 @@ func finishWait(ctx context.Context, s *session, p manager.Progress, failed []in
 	}
 	err = s.result(waitResult{
 		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
-		Unsuccessful: all, First: failures, TimedOut: timedOut,
+		Unsuccessful: all, First: failures, Cut: jsonList(p.Cut), TimedOut: timedOut,
 	}, func() { printFinish(s, p, failures, all, timedOut) })
 	if err != nil {
 		return err
+	}
+	if !s.json {
+		s.noteIDs(p.Cut, cutText)
 	}
 	return waitCode(timedOut, all > 0)
 }
@@ -184,6 +190,9 @@ type failure struct {
 	// OnStderr says that nothing else was wrong with the round.
 	OnStderr bool `json:"on_stderr,omitempty"`
 }
+
+// cutText tells of tasks that task.Task.Cut is about.
+const cutText = "with output or files of which a part is kept nowhere (ls marks them; raise [worker] output_max, or submit --on-cut fail)"
 
 // mostFailures is how many are shown.
 const mostFailures = 5
@@ -352,7 +361,33 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	if err != nil {
 		return err
 	}
-	return finishWait(ctx, s, progress.of(p), failed, int((&job{Plan: *p}).unsuccessful()), late)
+	reached := progress.of(p)
+	if reached.Cut, err = jobCut(ctx, s, p); err != nil {
+		return err
+	}
+	return finishWait(ctx, s, reached, failed, int((&job{Plan: *p}).unsuccessful()), late)
+}
+
+// mostLooked is of how many tasks of a job a wait looks whether something was cut: that its tasks are not read is why waiting for a
+// large job costs no more than for a small one.
+const mostLooked = 10_000
+
+// jobCut are those of the first tasks of a job of whose output or files something is kept nowhere.
+func jobCut(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
+	if p.Left == p.Total {
+		return nil, nil
+	}
+	looked := 0
+	sel := manager.Selection{Plan: p.ID, All: true, Archived: true, NotRetried: true, Fields: []string{"cut"}}
+	for t, err := range s.manager.Select(context.WithoutCancel(ctx), sel) { // as in firstFailures
+		if err != nil || looked == mostLooked {
+			return ids, err
+		}
+		if looked++; t.Cut != nil {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids, nil
 }
 
 // jobFailures are the first tasks of a job that have not succeeded.
