@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -27,20 +28,24 @@ func TestPinnedIsGone(t *testing.T) {
 		ends   bool
 		err    error // nil for any
 		says   string
+		gone   bool // the source itself says so
 	}{
-		"missing":           {host + "/p.tar", map[string][]byte{sum(was): was}, false, nil, "404"},
-		"changed":           {host + "/changed.tar", map[string][]byte{sum(was): was}, false, nil, "checksum mismatch"},
-		"broken off":        {broken.URL + "/p.tar", map[string][]byte{sum(was): was}, false, nil, "unexpected EOF"},
-		"local":             {"rsync:" + filepath.Join(t.TempDir(), "p.tar"), map[string][]byte{sum(was): was}, false, nil, "no such file"},
-		"missing, not kept": {host + "/p.tar", nil, true, nil, "redis does not keep sha256 " + sum(was)},
-		"changed, not kept": {host + "/changed.tar", nil, true, ErrChecksum, "redis does not keep sha256 " + sum(was)},
-		"kept is another":   {host + "/p.tar", map[string][]byte{sum(was): is}, true, ErrChecksum, "what redis keeps"},
+		"missing":              {host + "/p.tar", map[string][]byte{sum(was): was}, false, nil, "404", false},
+		"changed":              {host + "/changed.tar", map[string][]byte{sum(was): was}, false, nil, "checksum mismatch", false},
+		"broken off":           {broken.URL + "/p.tar", map[string][]byte{sum(was): was}, false, nil, "unexpected EOF", false},
+		"local":                {"rsync:" + filepath.Join(t.TempDir(), "p.tar"), map[string][]byte{sum(was): was}, false, nil, "no such file", false},
+		"missing, not kept":    {host + "/p.tar", nil, true, nil, "redis does not keep sha256 " + sum(was), true},
+		"changed, not kept":    {host + "/changed.tar", nil, true, ErrChecksum, "redis does not keep sha256 " + sum(was), true},
+		"local, not kept":      {"rsync:" + filepath.Join(t.TempDir(), "p.tar"), nil, true, nil, "redis does not keep sha256 " + sum(was), true},
+		"broken off, not kept": {broken.URL + "/p.tar", nil, true, nil, "redis does not keep sha256 " + sum(was), false},
+		"an upload, not kept":  {"blob:", nil, true, nil, "", true},
+		"kept is another":      {host + "/p.tar", map[string][]byte{sum(was): is}, true, ErrChecksum, "what redis keeps", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := keeper(t, c.kept)
 			var lines strings.Builder
-			v, err := f.Ensure(t.Context(), "p", c.source+task.Pin(sum(was)), func(line string) { lines.WriteString(line + "\n") })
+			v, err := f.Ensure(t.Context(), "p", pinned(c.source, sum(was)), func(line string) { lines.WriteString(line + "\n") })
 			switch {
 			case !c.ends && (err != nil || v.SHA256 != sum(was) || !strings.Contains(lines.String(), "so it was read from redis") ||
 				!strings.Contains(lines.String(), c.says)):
@@ -49,10 +54,20 @@ func TestPinnedIsGone(t *testing.T) {
 				runProgram(t, v.Dir)
 			default:
 				wantErr(t, err, c.err, c.says)
+				if errors.Is(err, task.ErrNoBlob) != c.gone {
+					t.Errorf("that it is gone for good is not %v: %v", c.gone, err)
+				}
 				nothingInstalled(t, f.opts)
 			}
 		})
 	}
+}
+
+func pinned(source, hash string) string {
+	if source == "blob:" {
+		return task.BlobSource(hash)
+	}
+	return source + task.Pin(hash)
 }
 
 // Who pins a source may keep what it held.

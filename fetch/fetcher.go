@@ -105,7 +105,8 @@ func (f *Fetcher) Close() error { return f.root.Close() }
 // each time. If it cannot be looked at, the version that it had last is used, and note
 // is told. A version is fetched only if it is not there yet; concurrent callers, also
 // in other processes, wait for one fetch. note, if not nil, gets the lines of progress
-// for the task's log. Every error is an [*Error] that wraps its cause.
+// for the task's log. Every error is an [*Error] that wraps its cause; it matches task.ErrNoBlob if
+// neither the source nor Redis has the pinned version any more.
 //
 // A program put there by hand, as DIR/PROGRAM/run.sh without a manifest, is used as it is unless the
 // source is pinned; then also an empty source will do.

@@ -128,6 +128,9 @@ func (r *round) run(ctx context.Context) (result, error) {
 		return r.handle(ctx, h)
 	}
 	version, err := r.ensure(ctx)
+	if isGone(ctx, err) {
+		err = r.leave(ctx, err)
+	}
 	if err != nil {
 		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(r.Spec.Program)), "error", err)
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", r.Spec.Program))

@@ -50,6 +50,7 @@ type Worker struct {
 	mounts                                          remove.Mounts
 	shortage                                        shortage
 	errands                                         errands
+	keepers                                         keepers
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 
