@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -136,4 +138,60 @@ func (k *keepers) ask(what string, ask func() ([]string, int, error)) (keep []st
 // isGone reports whether an error of a fetch means that the version is neither at its source nor in Redis.
 func isGone(ctx context.Context, err error) bool {
 	return errors.Is(err, task.ErrNoBlob) && ctx.Err() == nil
+}
+
+// fetchFirst has a source fetched that the first worker pins for all tasks of a plan. A program that was put there by hand has no
+// version that others could run.
+func (r *round) fetchFirst(ctx context.Context, source string, ensure func() (fetch.Version, error)) (fetch.Version, error) {
+	r.Spec.Source = source
+	key := first{cmp.Or(r.Plan, r.Job), source}
+	if key.plan == 0 {
+		return ensure()
+	}
+	hash := r.worker.firsts.get(key)
+	for said := ""; hash == ""; {
+		var err error
+		if hash, err = r.worker.opts.Backend.FirstVersion(ctx, key.plan, source, said); err != nil {
+			return fetch.Version{}, err
+		}
+		if hash != "" {
+			r.worker.firsts.put(key, hash)
+			break
+		}
+		v, err := ensure()
+		if said = v.SHA256; err != nil || said == "" {
+			return v, err
+		}
+	}
+	r.Spec.Source = source + task.Pin(hash)
+	return ensure()
+}
+
+// first is a source of a plan; firsts are the versions that are known of some.
+type first struct {
+	plan   task.PlanID
+	source string
+}
+
+type firsts struct {
+	mu    sync.Mutex
+	known map[first]string
+}
+
+// mostFirsts is how many are known at most; some are asked for anew then.
+const mostFirsts = 1000
+
+func (f *firsts) get(key first) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known[key]
+}
+
+func (f *firsts) put(key first, hash string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil || len(f.known) >= mostFirsts {
+		f.known = map[first]string{}
+	}
+	f.known[key] = hash
 }

@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -142,4 +145,82 @@ type curious struct {
 func (c *curious) Keepers(ctx context.Context, worker string, b task.Bucket, version string) ([]string, int, error) {
 	*c.asked = true
 	return c.Backend.Keepers(ctx, worker, b, version)
+}
+
+// firstCalls counts how often a worker asks for the version of its plan.
+type firstCalls struct {
+	Backend
+
+	n atomic.Int32
+}
+
+func (c *firstCalls) FirstVersion(ctx context.Context, plan task.PlanID, source, hash string) (string, error) {
+	c.n.Add(1)
+	return c.Backend.FirstVersion(ctx, plan, source, hash)
+}
+
+// What a submission could not pin all of its tasks run as the first worker found it, also where it has changed since; each worker asks once.
+// The next submission runs what is there then, and so does a task of none.
+func TestFirstWorkerPins(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, file, hash := s.pinnedScript(t, "p", "echo first")
+	unpinned := func(d *task.Definition) { storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst) }
+	ran := func(id int64, want string) {
+		t.Helper()
+		got := s.await(t, id, sm.Executed, sm.Succeeded)
+		last := sm.RoundField(got.Round, "")
+		if out := got.Fields[last+"output"]; out != want+"\n" {
+			t.Errorf("task %d says %q, want %q; its log:\n%s", id, out, want, got.Fields["log"])
+		}
+	}
+	job := func() task.PlanID {
+		t.Helper()
+		id, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), Job: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	open := func(job task.PlanID) int64 {
+		t.Helper()
+		ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
+			Key: conn.NewToken(), Plan: job, Job: true, Specs: []task.Definition{storetest.Spec(unpinned)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids[0]
+	}
+	first := job()
+	one := &firstCalls{}
+	s.start(t, apart(t, s.Dial(t), "one", t.TempDir()), func(o *options) { one.Backend, o.Backend = o.Backend, one })
+	ran(open(first), "first")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\necho second"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		ran(open(first), "first")
+	}
+	if n := one.n.Load(); n != 2 { // and then said what it found
+		t.Errorf("the first worker asked %d times", n)
+	}
+	two := &firstCalls{}
+	s.start(t, apart(t, s.Dial(t), "two", t.TempDir()), func(o *options) { two.Backend, o.Backend = o.Backend, two })
+	ids := make([]int64, 20)
+	for i := range ids {
+		ids[i] = open(first)
+	}
+	for _, id := range ids {
+		ran(id, "first")
+	}
+	if n := two.n.Load(); n > 1 {
+		t.Errorf("the second worker asked %d times", n)
+	}
+	checkFields(t, s.Task(t, ids[0]), map[string]string{"source": "rsync:" + file + task.PinFirst})
+	ran(open(job()), "second")
+	ran(s.open(t, unpinned), "second")
+	if got := s.Raw.HGet(t.Context(), s.Key("plan:1"), "version:"+conn.Digest("rsync:"+file)).Val(); got != hash {
+		t.Errorf("the plan has version %q", got)
+	}
 }

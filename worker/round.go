@@ -166,7 +166,7 @@ func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 		return fetch.Version{}, &notOfferedError{program, o.Name, "has no handler of that name and runs no programs"}
 	}
 	for {
-		v, err := o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+		v, err := r.fetch(ctx)
 		if err != nil {
 			return v, err
 		}
@@ -174,6 +174,17 @@ func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 			return v, err
 		}
 	}
+}
+
+// fetch has the program fetched, if it is not there.
+func (r *round) fetch(ctx context.Context) (fetch.Version, error) {
+	ensure := func() (fetch.Version, error) {
+		return r.worker.opts.Programs.Ensure(ctx, r.Spec.Program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+	}
+	if source, first := strings.CutSuffix(r.Spec.Source, task.PinFirst); first {
+		return r.fetchFirst(ctx, source, ensure)
+	}
+	return ensure()
 }
 
 // checkCommand refuses what only a foreign client can have asked of this worker: others ask for a

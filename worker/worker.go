@@ -51,6 +51,7 @@ type Worker struct {
 	shortage                                        shortage
 	errands                                         errands
 	keepers                                         keepers
+	firsts                                          firsts
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 

@@ -171,7 +171,8 @@ func (s *Situation) left() (till statemachine.Time, whom string) {
 
 // version is the one that the task is pinned to.
 func (s *Situation) version() string {
-	return "version " + task.SourceSHA256(s.Record.Source) + " of program " + s.Record.Program
+	hash := cmp.Or(task.SourceSHA256(s.Record.Source), "that its plan runs")
+	return "version " + hash + " of program " + s.Record.Program
 }
 
 func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {
