@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tdf-go/tdf/task"
@@ -86,4 +88,50 @@ func TestPinKeeps(t *testing.T) {
 		t.Errorf("%s, error %v, kept %d", source, err, len(kept))
 	}
 	nothingInstalled(t, f.opts)
+}
+
+// A source that has not changed is pinned again without a download; one that has is not taken for what it was.
+func TestPinRemembers(t *testing.T) {
+	t.Parallel()
+	first, second := tarBytes(t, goodEntries()), append(tarBytes(t, goodEntries()), make([]byte, 1024)...)
+	file := filepath.Join(t.TempDir(), "p.tar")
+	var downloads atomic.Int32
+	site := handle(t, func(w http.ResponseWriter, r *http.Request) {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		}
+		tag := `"` + sum(content) + `"`
+		if w.Header().Set("ETag", tag); r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		downloads.Add(1)
+		_, _ = w.Write(content)
+	})
+	f := keeper(t, nil)
+	is := func(source string, content []byte) {
+		t.Helper()
+		if got, err := f.Pin(t.Context(), source, nil); err != nil || got != source+task.Pin(sum(content)) {
+			t.Errorf("%s is pinned as %s, error %v", source, got, err)
+		}
+	}
+	for i, content := range [][]byte{first, second} {
+		noErr(t, os.WriteFile(file, content, 0o600))
+		for range 3 {
+			is(site.URL+"/p.tar", content)
+			is("rsync:"+file, content)
+		}
+		if n := downloads.Load(); int(n) != i+1 {
+			t.Errorf("version %d: downloaded %d times", i+1, n)
+		}
+	}
+	kept := 0
+	for range 2 {
+		_, err := f.Pin(t.Context(), site.URL+"/p.tar", func(string, int64, io.ReaderAt) { kept++ })
+		noErr(t, err)
+	}
+	if kept != 2 {
+		t.Errorf("who keeps it has got it %d times", kept)
+	}
 }

@@ -131,7 +131,10 @@ func question(request string) string {
 	if !is {
 		return ""
 	}
-	text, _ := json.Marshal(map[string][]string{"versions": {version}}) // as task.Errand
+	text, err := json.Marshal(task.Errand{Versions: []string{version}})
+	if err != nil {
+		return "" // it cannot be
+	}
 	return string(text)
 }
 
