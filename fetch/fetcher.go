@@ -89,7 +89,8 @@ func New(o Options) (*Fetcher, error) {
 	}
 	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
 		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64),
-		complete: map[string]os.FileInfo{}, extents: map[string]extent{}, seen: map[string]sighting{}, pins: map[string]sighting{}, fetching: map[string]chan struct{}{}}
+		complete: map[string]os.FileInfo{}, extents: map[string]extent{}, seen: map[string]sighting{},
+		pins: map[string]sighting{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err

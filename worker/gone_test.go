@@ -165,10 +165,12 @@ func TestFirstWorkerPins(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	_, file, hash := s.pinnedScript(t, "p", "echo first")
-	unpinned := func(d *task.Definition) { storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst) }
+	unpinned := func(d *task.Definition) { // as the verbs open it
+		storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst, "archive", task.ArchiveAtOnce)
+	}
 	ran := func(id int64, want string) {
 		t.Helper()
-		got := s.await(t, id, sm.Executed, sm.Succeeded)
+		got := s.await(t, id, sm.Executed, sm.Archived)
 		last := sm.RoundField(got.Round, "")
 		if out := got.Fields[last+"output"]; out != want+"\n" {
 			t.Errorf("task %d says %q, want %q; its log:\n%s", id, out, want, got.Fields["log"])
