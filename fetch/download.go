@@ -81,13 +81,16 @@ func (f *Fetcher) missing(ctx context.Context, src task.Source, err error) bool 
 		!errors.Is(err, ErrLimit) && !errors.Is(err, errForbidden) && !disk.Full(err)
 }
 
-// instead reads a pinned version from Redis. Where that has none, it is why the source has none that counts.
+// instead reads a pinned version from Redis. Where that has none, it is why the source has none that counts; the error
+// matches task.ErrNoBlob too if the source itself says that it has no such version.
 func (f *Fetcher) instead(ctx context.Context, src task.Source, sink *sink, why error, note func(string)) error {
 	if err := sink.reset(); err != nil {
 		return err
 	}
 	err := f.readBlob(ctx, src, sink)
 	switch {
+	case errors.Is(err, task.ErrNoBlob) && gone(src, why):
+		return &goneError{fmt.Errorf("%w; redis does not keep sha256 %s either", why, src.SHA256)}
 	case errors.Is(err, task.ErrNoBlob):
 		return fmt.Errorf("%w; redis does not keep sha256 %s either", why, src.SHA256)
 	case err != nil:
@@ -97,6 +100,11 @@ func (f *Fetcher) instead(ctx context.Context, src task.Source, sink *sink, why 
 	}
 	note(fmt.Sprintf("%s is not there any more, so it was read from redis: %s", src, printable(clean.URLs(why.Error()))))
 	return nil
+}
+
+// gone reports whether a source has answered that what is pinned is not there.
+func gone(src task.Source, err error) bool {
+	return errors.Is(err, ErrMissing) || errors.Is(err, ErrChecksum) || src.Kind == task.SourceLocal && errors.Is(err, fs.ErrNotExist)
 }
 
 func (f *Fetcher) readBlob(ctx context.Context, src task.Source, sink *sink) error {

@@ -54,6 +54,7 @@ type Fetcher struct {
 	complete map[string]os.FileInfo   // versions that were looked into, by directory
 	extents  map[string]extent        // of versions, by directory
 	seen     map[string]sighting      // by program and source
+	pins     map[string]sighting      // by source: what Pin has found
 	fetching map[string]chan struct{} // by program: closed at the end
 }
 
@@ -88,7 +89,8 @@ func New(o Options) (*Fetcher, error) {
 	}
 	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
 		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64),
-		complete: map[string]os.FileInfo{}, extents: map[string]extent{}, seen: map[string]sighting{}, fetching: map[string]chan struct{}{}}
+		complete: map[string]os.FileInfo{}, extents: map[string]extent{}, seen: map[string]sighting{},
+		pins: map[string]sighting{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err
@@ -105,7 +107,8 @@ func (f *Fetcher) Close() error { return f.root.Close() }
 // each time. If it cannot be looked at, the version that it had last is used, and note
 // is told. A version is fetched only if it is not there yet; concurrent callers, also
 // in other processes, wait for one fetch. note, if not nil, gets the lines of progress
-// for the task's log. Every error is an [*Error] that wraps its cause.
+// for the task's log. Every error is an [*Error] that wraps its cause; it matches task.ErrNoBlob if
+// neither the source nor Redis has the pinned version any more.
 //
 // A program put there by hand, as DIR/PROGRAM/run.sh without a manifest, is used as it is unless the
 // source is pinned; then also an empty source will do.
@@ -306,7 +309,8 @@ const pinning = "pin"
 
 // Pin returns the source with the hash of what it holds now, #sha256=HEX, which [Fetcher.Ensure] keeps to. It
 // downloads the file and installs nothing; keep, if not nil, may keep it, for when the source has it no longer (see
-// Options.Blob). A source that has a pin is returned as it is.
+// Options.Blob). A source that has a pin is returned as it is. Without keep, a source that was pinned before and has not changed
+// since, as its entity tag or date, or its size and times say, is not downloaded again.
 func (f *Fetcher) Pin(ctx context.Context, source string, keep func(sha256 string, size int64, file io.ReaderAt)) (string, error) {
 	src, err := task.ParseSource(source)
 	if err != nil || src.SHA256 != "" {
@@ -326,14 +330,40 @@ func (f *Fetcher) Pin(ctx context.Context, source string, keep func(sha256 strin
 	quiet := func(string) {}
 	defer f.discard(stage, quiet)
 	var m manifest
-	_, err = f.download(ctx, stage, src, sighting{}, &m, quiet)
+	var known sighting
+	if keep == nil {
+		known = f.lastPin(src)
+	}
+	now, err := f.download(ctx, stage, src, known, &m, quiet)
+	if errors.Is(err, errUnchanged) {
+		return src.Location + task.Pin(known.SHA256), nil
+	}
 	if err == nil && keep != nil {
 		err = stage.keep(&m, keep)
 	}
 	if err != nil {
 		return "", f.explainFull(withCause(ctx, err))
 	}
+	f.notePin(now)
 	return src.Location + task.Pin(m.SHA256), nil
+}
+
+// mostPins is how many sources Pin remembers at most; beyond it, it begins anew.
+const mostPins = 1000
+
+func (f *Fetcher) lastPin(src task.Source) sighting {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pins[src.Location]
+}
+
+func (f *Fetcher) notePin(s sighting) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.pins) >= mostPins {
+		clear(f.pins)
+	}
+	f.pins[s.Source] = s
 }
 
 // keep hands on what was downloaded.

@@ -82,6 +82,25 @@ func TestWhyElsewhere(t *testing.T) {
 	saysWhy(t, m, id, "claimable", "the next claim of worker w2 on n2", Remedy{})
 }
 
+// A task whose version others keep, or nobody, says so.
+func TestWhyVersion(t *testing.T) {
+	t.Parallel()
+	m, srv := newManager(t, redistest.Namespace(t)), redistest.Shared(t)
+	enlist(t, m)
+	pinned := spec()
+	pinned.Program, pinned.Source = "p", "http://h/p.zip"+task.Pin(strings.Repeat("0a", 32))
+	id := mustOpen(t, m, 1, pinned)[0]
+	version := "version " + strings.Repeat("0a", 32) + " of program p"
+	later := remedy("time", "", "now", "4000000000.000000")
+	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000000.000000 /x/y/")
+	saysWhy(t, m, id, "elsewhere", "worker w on n1 has not "+version+", so the task is left until 2096-10-02", later)
+	saysWhy(t, m, id, "elsewhere", "to workers that keep it: x, y", later)
+	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000000.000000 /x/w/")
+	saysWhy(t, m, id, "claimable", "the next claim of worker w on n1", Remedy{})
+	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000060.000000 /", "not_before", "4000000000.000000")
+	saysWhy(t, m, id, "version", "no worker had "+version+"; it waits for one until 2096-10-02 07:07:40 UTC", later)
+}
+
 func TestWhyStarted(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -17,7 +18,7 @@ const elsewhereWait = 30 * time.Second
 // peers are the workers that a task could go to, as they were a moment ago. Only failures ask for them.
 type peers struct {
 	workers []task.Worker
-	queues  []task.QueueSpec
+	rules   fleet.Rules
 	read    time.Time
 }
 
@@ -48,18 +49,13 @@ func (o *peers) look(ctx context.Context, store blaming) error {
 	if err != nil {
 		return err
 	}
-	*o = peers{workers: workers, queues: rules.Queues, read: time.Now()}
+	*o = peers{workers: workers, rules: rules, read: time.Now()}
 	return nil
 }
 
 // take reports whether a worker of another node than that of its last round may take the task.
 func (o *peers) take(t *tasks.TaskHeader) bool {
-	queue := task.ParseQueue(t.Bucket.QueueName(), nil)
-	if i := slices.IndexFunc(o.queues, func(q task.QueueSpec) bool { return q.Name == queue.Name }); i >= 0 {
-		queue = o.queues[i]
-	}
 	return slices.ContainsFunc(o.workers, func(w task.Worker) bool {
-		return w.Node != "" && w.Node != t.Node && w.State == task.WorkerReady && w.Order == task.NoCommand && w.Reason == "" &&
-			len(task.Unfit(t.Bucket, queue, w.Offer())) == 0
+		return w.Node != "" && w.Node != t.Node && o.rules.Takes(&w, t.Bucket)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -131,6 +132,31 @@ func TestRetryElsewhereOfMany(t *testing.T) {
 	claims(t, a, 17)
 	claims(t, b, append(all[:16:16], all[17:]...)...)
 	checkFields(t, f.sp, 20, map[string]string{"1:node": "n1"})
+}
+
+// A task whose version only some workers keep is passed over by the others, however many such there are; what nobody keeps by none.
+func TestLeftToKeepers(t *testing.T) {
+	t.Parallel()
+	f, a, b, _ := twoHosts(t, 30)
+	leave := func(id int64, to string) {
+		t.Helper()
+		if err := f.sp.Raw.HSet(t.Context(), f.sp.Key("task:"+conn.IDText(id)), "avoid", at(f.now+60).Text()+" "+to).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id := range int64(28) {
+		leave(id+1, "/other/w-n1/")
+	}
+	leave(29, "/")
+	a.slots, b.slots = 30, 30
+	if next := claims(t, a, 29, 30); next != at(f.now+60) {
+		t.Errorf("the next start is %v, want when it takes them all the same, %v", next, at(f.now+60))
+	}
+	b.slots = 1
+	claims(t, b, 1)
+	f.advance(t, 60)
+	a.slots = 3
+	claims(t, a, 2)
 }
 
 // What is passed over stays where it is, whatever lies between and leaves the bucket, in either order.

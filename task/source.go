@@ -200,6 +200,10 @@ func parseCommand(source, name string) (Source, error) {
 // Pin is what pins a source to the file of that SHA-256, in hex.
 func Pin(sha256 string) string { return pinPrefix + sha256 }
 
+// PinFirst at the end of a source pins it to what the first worker finds there that runs a task of its plan or job: all others
+// run that version too. Without a plan it means nothing.
+const PinFirst = pinPrefix + "first"
+
 // BlobSource is the source of what Redis keeps under that SHA-256, in hex.
 func BlobSource(sha256 string) string { return blobPrefix + sha256 }
 
@@ -238,6 +242,9 @@ func cutPin(s string) (location, pin string, err error) {
 	i := strings.IndexByte(s, '#')
 	if i < 0 {
 		return s, "", nil
+	}
+	if s[i:] == PinFirst {
+		return s[:i], "", nil
 	}
 	pin, ok := strings.CutPrefix(s[i:], pinPrefix)
 	if !ok || !isSHA256(pin) {

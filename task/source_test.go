@@ -31,6 +31,7 @@ func TestParseSource(t *testing.T) {
 		}},
 		{"command:./sim" + Pin(hash64), Source{SourceCommand, "command:./sim" + Pin(hash64), "./sim", "sim", "", hash64}},
 		{"command:sh" + Pin(hash64), Source{SourceCommand, "command:sh" + Pin(hash64), "sh", "sh", "", hash64}},
+		{"http://h/p.zip" + PinFirst, Source{SourceHTTP, "http://h/p.zip", "http://h/p.zip", "p.zip", FormatZip, ""}},
 		{"command:convert", Source{SourceCommand, "command:convert", "convert", "convert", "", ""}},
 		{"command:/opt/a b/c#1", Source{SourceCommand, "command:/opt/a b/c#1", "/opt/a b/c#1", "c#1", "", ""}},
 		{"rsync:host::mod/p.zip", Source{SourceDaemon, "rsync:host::mod/p.zip", "rsync://host/mod/p.zip", "p.zip", FormatZip, ""}},

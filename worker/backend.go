@@ -87,6 +87,12 @@ type Rounds interface {
 	// Blob writes the bytes that the site keeps under a SHA-256, in hex, to w, unchecked. The
 	// error matches task.ErrNoBlob if it has none.
 	Blob(ctx context.Context, sha256 string, w io.Writer) error
+	// FirstVersion is the SHA-256 of the version of a source that all tasks of a plan run, sha256 if none was said before;
+	// an empty one only asks, and the answer is empty if none was.
+	FirstVersion(ctx context.Context, plan task.PlanID, source, sha256 string) (string, error)
+	// Keepers asks the other workers that may take tasks of a bucket who keeps a version, PROGRAM@SHA256. It returns
+	// some that do, and how many were asked.
+	Keepers(ctx context.Context, worker string, b task.Bucket, version string) (keep []string, asked int, err error)
 	// PutFiles keeps what a round returns, size bytes under their SHA-256, in hex. The error matches
 	// task.ErrNoRoom if there is no room for them. What nobody has asked for may find less room.
 	PutFiles(ctx context.Context, sha256 string, size int64, content io.ReaderAt, asked bool) error
@@ -123,6 +129,9 @@ type (
 	// Followed is a task whose output somebody reads just now.
 	Followed = fleet.Followed
 )
+
+// avoidField says to which workers a task is left, and until when.
+const avoidField = tasks.AvoidField
 
 // newToken returns a text that no other process makes.
 var newToken = conn.NewToken

@@ -149,6 +149,14 @@ func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[st
 
 func (q *oneQueue) Blob(context.Context, string, io.Writer) error { return task.ErrNoBlob }
 
+func (q *oneQueue) FirstVersion(_ context.Context, _ task.PlanID, _, sha256 string) (string, error) {
+	return sha256, nil
+}
+
+func (q *oneQueue) Keepers(context.Context, string, task.Bucket, string) ([]string, int, error) {
+	return nil, 0, nil
+}
+
 func (q *oneQueue) PutFiles(context.Context, string, int64, io.ReaderAt, bool) error {
 	return task.ErrNoRoom
 }

@@ -37,6 +37,6 @@
 // Redis; session.go begins a session and heartbeat.go holds it;
 // dispatch.go and claim.go claim tasks, slot.go hands out slots; round.go does one
 // round, handler.go, job.go and tries.go that of a Go function, ending.go judges and records
-// it, report.go reports it; stop.go ends a round or all of them;
+// it, report.go reports it; gone.go leaves one to workers that have its version; stop.go ends a round or all of them;
 // errand.go does what managers ask beside that.
 package worker

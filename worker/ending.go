@@ -104,7 +104,7 @@ func (r *round) conclude(ctx context.Context, res *result, err error) ending {
 // stopped, nil if it was not.
 func handsBack(cause error, res *result, err error) error {
 	switch {
-	case is[*hostError](err), is[*notOfferedError](err):
+	case is[*hostError](err), is[*notOfferedError](err), cause == nil && is[*leftError](err):
 		return err
 	case res.Cause == shim.LeaseOver: // by the shim, while this process was frozen
 		return errLeaseOver

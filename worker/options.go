@@ -198,6 +198,8 @@ type options struct {
 	environ []string
 	// aheadTime bounds the work that is claimed ahead, and how long such a task waits for a slot before it is handed back.
 	aheadTime time.Duration
+	// goneWait is how long a task waits whose version no worker has.
+	goneWait time.Duration
 	// stopTimeout bounds, once nothing runs any more, the attempts to tell the site so.
 	stopTimeout time.Duration
 }
@@ -212,7 +214,7 @@ func complete(o Options, c config.Worker) options {
 	o.Slots, o.Node, o.TempDir = cmp.Or(o.Slots, runtime.NumCPU()), cmp.Or(o.Node, host), cmp.Or(o.TempDir, os.TempDir())
 	o.SpoolDir = cmp.Or(o.SpoolDir, filepath.Join(o.ProgramDir, ".tdf", "spool"))
 	o.Name = cmp.Or(o.Name, fmt.Sprintf("%s-%d-%.6s", o.Node, os.Getpid(), newToken()))
-	return options{Options: o, environ: os.Environ(), aheadTime: 20 * time.Millisecond, stopTimeout: 5 * time.Second}
+	return options{Options: o, environ: os.Environ(), aheadTime: 20 * time.Millisecond, goneWait: goneWait, stopTimeout: 5 * time.Second}
 }
 
 // maxOutputLimit is the greatest limit of stored output: the room of one Redis

@@ -176,9 +176,7 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 	commit := Commit{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != "")}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
-		if class := declined(end.why); class != "" {
-			commit.Fields = []string{statemachine.RoundField(t.Round, "class"), string(class)}
-		}
+		commit.Fields = end.refusal(t.Round)
 	} else {
 		commit.Fields = append(end.fields(t.Round, text, aside), begunFields(t)...)
 		if move.Failed && move.Retry != 0 {
@@ -191,6 +189,18 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 	}
 	commit.Lines = r.journal.take()
 	return commit
+}
+
+// refusal is what the record says of a round that this worker could not do: nothing where it was another reason.
+func (e *ending) refusal(round int) []string {
+	class := declined(e.why)
+	if left, ok := errors.AsType[*leftError](e.why); ok {
+		return []string{statemachine.RoundField(round, "class"), string(statemachine.ClassFetch), avoidField, left.avoid()}
+	}
+	if class == "" {
+		return nil
+	}
+	return []string{statemachine.RoundField(round, "class"), string(class)}
 }
 
 // notOpenedAgain is what the log of a task says where its worker was about to

@@ -128,6 +128,9 @@ func (r *round) run(ctx context.Context) (result, error) {
 		return r.handle(ctx, h)
 	}
 	version, err := r.ensure(ctx)
+	if isGone(ctx, err) {
+		err = r.leave(ctx, err)
+	}
 	if err != nil {
 		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(r.Spec.Program)), "error", err)
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", r.Spec.Program))
@@ -163,7 +166,7 @@ func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 		return fetch.Version{}, &notOfferedError{program, o.Name, "has no handler of that name and runs no programs"}
 	}
 	for {
-		v, err := o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+		v, err := r.fetch(ctx)
 		if err != nil {
 			return v, err
 		}
@@ -171,6 +174,17 @@ func (r *round) ensure(ctx context.Context) (fetch.Version, error) {
 			return v, err
 		}
 	}
+}
+
+// fetch has the program fetched, if it is not there.
+func (r *round) fetch(ctx context.Context) (fetch.Version, error) {
+	ensure := func() (fetch.Version, error) {
+		return r.worker.opts.Programs.Ensure(ctx, r.Spec.Program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+	}
+	if source, first := strings.CutSuffix(r.Spec.Source, task.PinFirst); first {
+		return r.fetchFirst(ctx, source, ensure)
+	}
+	return ensure()
 }
 
 // checkCommand refuses what only a foreign client can have asked of this worker: others ask for a

@@ -83,6 +83,9 @@ func nextTry(err error, began, now statemachine.Time) statemachine.Time {
 	if back, ok := errors.AsType[*handBackError](err); ok {
 		return after(back.after)
 	}
+	if left, ok := errors.AsType[*leftError](err); ok {
+		return left.after
+	}
 	if _, permanent := errors.AsType[*permanentError](err); permanent {
 		return statemachine.Never
 	}

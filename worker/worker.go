@@ -50,6 +50,8 @@ type Worker struct {
 	mounts                                          remove.Mounts
 	shortage                                        shortage
 	errands                                         errands
+	keepers                                         keepers
+	firsts                                          firsts
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 

@@ -169,6 +169,14 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Ask(ctx, "{}", []string{"w"}, time.Millisecond)
 		return err
 	},
+	"FirstVersion": func(ctx context.Context, st *store.Store) error {
+		_, err := st.FirstVersion(ctx, 1, "s", "0a")
+		return err
+	},
+	"Keepers": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.Keepers(ctx, "w", task.Bucket{}, "sum@0a")
+		return err
+	},
 	"Errand": func(ctx context.Context, st *store.Store) error {
 		return st.Errand(ctx, "w", "r", func(string) string { return "" })
 	},

@@ -11,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // errandOpen has an errand that nobody has done.
@@ -54,6 +56,49 @@ func errandBoy(t *testing.T, st *store.Store, name string, do func(text string) 
 		cancel()
 		working.Wait()
 	})
+}
+
+// Only those are asked that may take the task, and those are named that keep the version; the question is no errand, and asks for nothing
+// to be removed.
+func TestKeepers(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	var mu sync.Mutex
+	errands := map[string]string{}
+	for name, answer := range map[string]string{
+		"asker": `{"versions":[{"program":"sum"}]}`, "has": `{"versions":[{"program":"sum"}]}`, "lacks": `{"versions":[]}`, "odd": `{`,
+		"drains": `{"versions":[{"program":"sum"}]}`,
+	} {
+		s := sp.Register(t, name)
+		if name == "drains" {
+			if _, err := sp.Store.Renew(t.Context(), s, fleet.Heartbeat{State: task.WorkerDraining}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		errandBoy(t, sp.Store, name, func(text string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			errands[name] = text
+			return answer
+		})
+	}
+	await.Eventually(t, 20*time.Second, func() bool {
+		keep, asked, err := sp.Store.Keepers(t.Context(), "asker", task.Bucket{}, "sum@0a")
+		mu.Lock()
+		defer mu.Unlock()
+		return err == nil && asked == 3 && cmp.Equal(keep, []string{"has"}) && len(errands) == 3
+	}, "it is not known who keeps the version")
+	for name, text := range errands {
+		if text != `{"versions":["sum@0a"]}` || name == "asker" || name == "drains" {
+			t.Errorf("%s is asked %s", name, text)
+		}
+	}
+	if keep, asked, err := sp.Store.Keepers(t.Context(), "asker", task.Bucket{Env: "none"}, "sum@0a"); keep != nil || asked != 0 || err != nil {
+		t.Errorf("%d are asked about a task that they may not take, %q keep it, error %v", asked, keep, err)
+	}
+	if left := sp.Raw.Keys(t.Context(), storetest.Pattern(sp.Namespace)).Val(); strings.Contains(strings.Join(left, " "), "answer:") {
+		t.Errorf("left are %q", left)
+	}
 }
 
 // Workers do what they are asked and no others do; who does not answer is left out; nothing is left.

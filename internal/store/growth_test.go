@@ -121,6 +121,38 @@ func regrowCall(t *testing.T, st *store.Store) step {
 	return func() (any, error) { return st.RetryGrowth(t.Context(), 1) }
 }
 
+func firstCall(hash string) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		return func() (any, error) { return st.FirstVersion(t.Context(), 1, "http://h/p.zip", hash) }
+	}
+}
+
+// All tasks of a plan run the version of a source that was said first. A plan that has gone does not come back.
+func TestFirstVersion(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	is := func(source, said, want string) {
+		t.Helper()
+		if got, err := sp.Store.FirstVersion(t.Context(), 1, source, said); got != want || err != nil {
+			t.Errorf("%s, said %q: %q, error %v; want %q", source, said, got, err, want)
+		}
+	}
+	is("a", "01", "01")
+	if n := sp.Raw.Exists(t.Context(), sp.Key("plan:1")).Val(); n != 0 {
+		t.Error("it makes a plan")
+	}
+	planBuilt("")(t, sp)
+	is("a", "", "")
+	is("a", "02", "02")
+	is("a", "03", "02")
+	is("a", "", "02")
+	is("b", "04", "04")
+	if p, err := sp.Store.Plan(t.Context(), 1); err != nil || p.State != task.PlanBuilding {
+		t.Errorf("the plan is %+v, error %v", p, err)
+	}
+}
+
 // A plan with steps to be opened is over when they are, and not before; who has not heard of a nudge looks again.
 func TestGrowth(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,11 @@ var planLosses = map[string]map[string]loss{
 		"empty":   {prepare: planLines(""), call: grownCall("2", "", true)},
 		"whole":   {prepare: planOpened, call: grownCall("2", "", false)},
 	},
+	"first": {
+		"said":   {prepare: planBuilt(""), call: firstCall("0a")},
+		"asked":  {prepare: planBuilt(""), call: firstCall("")},
+		"nobody": {prepare: func(*testing.T, *storetest.Space) {}, call: firstCall("0a")},
+	},
 	"regrow": {
 		"failed": {prepare: planTroubled, call: regrowCall},
 	},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -72,9 +73,10 @@ func TestRepackedBetweenSubmissions(t *testing.T) {
 	// What the address has no longer, Redis has; and what that has no longer is never another version.
 	w.manage(t, 0, "release", "all")
 	check(late, "first")
-	w.manage(t, 0, "submit", "--program", "p", "--source", s.url+"/p.tar"+task.Pin(strings.Repeat("0a", 32)), "--max-fails", "0", "--max-faults", "0")
-	gone := w.archived(t, late[len(late)-1]+int64(len(second))+1, sm.Failed)
-	if text := gone.Fields["0:error"]; !strings.Contains(text, "redis does not keep sha256 0a0a") || !strings.Contains(text, "checksum mismatch") {
-		t.Errorf("it failed of %q", text)
-	}
+	w.manage(t, 0, "submit", "--program", "p", "--source", s.url+"/p.tar"+task.Pin(strings.Repeat("0a", 32)))
+	gone := late[len(late)-1] + int64(len(second)) + 1
+	wait.Eventually(t, patience, func() bool {
+		return strings.Contains(w.text(t, "why", id2text(gone)), "no worker had version 0a0a")
+	}, "why does not name the version that nobody has")
+	contains(t, "log", w.await(t, gone, sm.Open).Fields["log"], "redis does not keep sha256 0a0a", "checksum mismatch")
 }

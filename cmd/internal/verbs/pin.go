@@ -90,8 +90,9 @@ func (s *session) pinIfPossible(ctx context.Context, source string) (string, err
 		s.warn("warning: source %s does not lie here, so each worker looks for it in its own working directory; write a path that all of them "+
 			"have, or, for what lies here, file:PATH or --upload", cli.Safe(source))
 	default:
-		s.warn("warning: source %s is not pinned, so each worker runs what it finds there: %s",
+		s.warn("warning: source %s cannot be read from here, so all tasks run what the first worker finds there: %s",
 			cli.Safe(clean.Source(source)), cli.Safe(clean.URLs(err.Error())))
+		return strings.TrimSuffix(source, task.PinFirst) + task.PinFirst, nil
 	}
 	return source, nil
 }

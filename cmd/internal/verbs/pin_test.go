@@ -16,7 +16,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// What submit and plan submit can read is pinned; what they cannot is not, and they say so, or refuse it if that is asked for.
+// What submit and plan submit can read is pinned; what they cannot the first worker pins, and they say so, or refuse it if that is asked for.
 func TestSubmitPins(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -63,8 +63,8 @@ func TestSubmitPins(t *testing.T) {
 		{"submit --program p --source file://" + file, "rsync:" + file + pin, ""},
 		{"submit --program p --pin off --source rsync:" + relative(t, file), "rsync:" + relative(t, file), ""},
 		{"submit --program p --pin off --source file:" + file, "rsync:" + file, ""},
-		{"submit --program p --source " + srv.URL + "/broken/run.sh", srv.URL + "/broken/run.sh", "is not pinned, so each worker runs what it finds there"},
-		{"submit --program p --source rsync:/no/such/run.sh", "rsync:/no/such/run.sh", "is not pinned, so each worker runs what it finds there"},
+		{"submit --program p --source " + srv.URL + "/broken/run.sh", srv.URL + "/broken/run.sh" + task.PinFirst, "so all tasks run what the first worker finds there"},
+		{"submit --program p --source rsync:/no/such/run.sh", "rsync:/no/such/run.sh" + task.PinFirst, "so all tasks run what the first worker finds there"},
 		{"submit --program p --pin off --source " + srv.URL + "/none/run.sh", srv.URL + "/none/run.sh", ""},
 		{"submit --program p", "", "no --source says where to get program p"},
 		{"submit --program p --class c", "", ""},

@@ -2,6 +2,8 @@ package verbs
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -328,4 +330,35 @@ func TestProgramRoles(t *testing.T) {
 	}
 	k.as(access.Manager)
 	wantText(t, k.must("program", "rm", "sum"), "removed 1 versions")
+}
+
+// A version that only one worker has any more runs there, with no more rights than workers have; one that none has waits, and why says for
+// what.
+func TestVersionsThatAreGone(t *testing.T) {
+	t.Parallel()
+	k := newKeepers(t)
+	source := k.source("echo first")
+	text, err := os.ReadFile(strings.TrimPrefix(source, "rsync:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256(text))
+	pinned := source + task.Pin(hash)
+	k.ran("sum", pinned, "b")
+	if err := os.Remove(strings.TrimPrefix(source, "rsync:")); err != nil {
+		t.Fatal(err)
+	}
+	k.must("submit", "--program", "sum", "--source", pinned, "--array", "1-20", "--wait")
+	for line := range strings.SplitSeq(strings.TrimSpace(k.must("results", "last", "--jsonl")), "\n") {
+		if !strings.Contains(line, `"worker":"b"`) || !strings.Contains(line, `first\n`) {
+			t.Errorf("it ran elsewhere: %s", line)
+		}
+	}
+	k.must("program", "rm", "sum")
+	k.must("submit", "--program", "sum", "--source", pinned, "x")
+	wait.Eventually(t, limit, func() bool {
+		return strings.Contains(k.must("why", "22"), "no worker had version "+hash+" of program sum")
+	},
+		"why does not name the version: %s", k.run("why", "22").out)
+	k.must("cancel", "22")
 }

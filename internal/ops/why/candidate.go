@@ -144,15 +144,36 @@ func (s *Situation) examine(w *task.Worker) *candidate {
 	return c
 }
 
-// avoided finds that the task has failed on the node, which leaves it to others for a while.
+// avoided finds that the task is left to others for a while: it has failed on the node, or others keep its version.
 func (c *candidate) avoided() {
-	text, node, _ := strings.Cut(c.s.Record.Fields[tasks.AvoidField], " ")
-	till, err := statemachine.ParseTime(text)
-	if err != nil || node == "" || node != c.worker.Node || till <= c.s.at() {
+	till, node := c.s.left()
+	text := fmt.Sprintf("it has failed on node %s, which leaves it to other nodes until %s", node, moment(till))
+	keepers, named := strings.CutPrefix(node, "/")
+	switch {
+	case till <= c.s.at(), node == "", keepers == "" && named, !named && node != c.worker.Node,
+		named && strings.Contains(node, "/"+c.worker.Name+"/"):
 		return
+	case named:
+		text = fmt.Sprintf("%s has not %s, so the task is left until %s to workers that keep it: %s", placed(&c.worker), c.s.version(),
+			moment(till), some(strings.Split(strings.TrimSuffix(keepers, "/"), "/")))
 	}
-	c.add(costDrain, KindElsewhere, Remedy{Object: "time", Attribute: AttrNow, Value: till.Text()},
-		fmt.Sprintf("it has failed on node %s, which leaves it to other nodes until %s", node, moment(till)))
+	c.add(costDrain, KindElsewhere, Remedy{Object: "time", Attribute: AttrNow, Value: till.Text()}, text)
+}
+
+// left is until when, and by or to whom, the task is left to others (see [tasks.AvoidField]).
+func (s *Situation) left() (till statemachine.Time, whom string) {
+	text, whom, _ := strings.Cut(s.Record.Fields[tasks.AvoidField], " ")
+	till, err := statemachine.ParseTime(text)
+	if err != nil {
+		return 0, ""
+	}
+	return till, whom
+}
+
+// version is the one that the task is pinned to.
+func (s *Situation) version() string {
+	hash := cmp.Or(task.SourceSHA256(s.Record.Source), "that its plan runs")
+	return "version " + hash + " of program " + s.Record.Program
 }
 
 func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {

@@ -208,6 +208,8 @@ func roundText(r *task.Round) string {
 		text += " timed out"
 	case r.Class == statemachine.ClassHandler:
 		return text + " was handed back: no handler for the program"
+	case r.Class == statemachine.ClassFetch && r.Error == "":
+		return text + " was handed back: it had not the version of the program"
 	case r.Error != "" || r.Class != "":
 		text += " failed"
 	case r.Stamps[string(statemachine.Executed)].IsZero():

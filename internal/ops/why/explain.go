@@ -198,7 +198,8 @@ const (
 	KindPinned    Kind = "pinned"    // its queue is for other nodes
 	KindIgnored   Kind = "ignored"   // its queue is not for this node
 	KindHandler   Kind = "handler"   // the worker has no Go function of its program's name
-	KindElsewhere Kind = "elsewhere" // it has failed on the node, which leaves it to others for a while
+	KindElsewhere Kind = "elsewhere" // it is left to others for a while: it has failed on the node, or they keep its version
+	KindVersion   Kind = "version"   // no worker has the version that it is pinned to
 	KindDrain     Kind = "drain"     // the worker that fits drains
 	KindClaimsNot Kind = "claims_nothing"
 	KindSlots     Kind = "slots"      // too few of its slots are free, or they are kept for a task that takes several

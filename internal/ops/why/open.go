@@ -55,7 +55,10 @@ func (s *Situation) timely() Explanation {
 	if redis := s.redis(); t.StartAfter > redis {
 		add(KindStart, wait(t.StartAfter), "not due until %s, in %s", moment(t.StartAfter), span(t.StartAfter.Sub(redis)))
 	}
-	if t.NotBefore > s.Now {
+	if till, to := s.left(); t.NotBefore > s.Now && to == "/" {
+		add(KindVersion, wait(t.NotBefore), "no worker had %s; it waits for one until %s, and is tried again %s",
+			s.version(), moment(till), moment(t.NotBefore))
+	} else if t.NotBefore > s.Now {
 		add(KindBackoff, wait(t.NotBefore), "rests until %s, in %s%s", moment(t.NotBefore), span(t.NotBefore.Sub(s.Now)), s.lastEnd())
 	}
 	if s.at().Add(-s.ahead()) > t.EndBefore {

@@ -2,14 +2,17 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Ask has workers do an errand, and returns their answers by name: those that have come after the time patience, if not all
@@ -19,6 +22,12 @@ func (s *Fleet) Ask(ctx context.Context, errand string, workers []string, patien
 	if err := s.Redis.Set(ctx, s.Keys.Errand(request), errand, patience+askerGone).Err(); err != nil {
 		return nil, s.Failed("ask", err)
 	}
+	defer func() { _ = s.Redis.Del(context.WithoutCancel(ctx), s.Keys.Errand(request)).Err() }() // else it expires
+	return s.hear(ctx, request, workers, patience)
+}
+
+// hear calls workers and returns their answers.
+func (s *Fleet) hear(ctx context.Context, request string, workers []string, patience time.Duration) (answers map[string]string, err error) {
 	defer s.forget(context.WithoutCancel(ctx), request, workers)
 	answers = map[string]string{}
 	called := time.Time{}
@@ -84,10 +93,9 @@ func (s *Fleet) collect(ctx context.Context, request string, from []string, answ
 	return nil
 }
 
-// forget takes an errand back, with its answers. Where it cannot, they expire.
+// forget removes answers. Where it cannot, they expire.
 func (s *Fleet) forget(ctx context.Context, request string, workers []string) {
 	_ = s.Pipelined(ctx, "ask", func(p redis.Pipeliner) {
-		p.Del(ctx, s.Keys.Errand(request))
 		for _, name := range workers {
 			p.Del(ctx, s.Keys.Answer(request, name))
 		}
@@ -97,12 +105,15 @@ func (s *Fleet) forget(ctx context.Context, request string, workers []string) {
 // Errand does for a worker what a request asks of it, and answers. It does nothing if nobody waits for that any more. The
 // answer has at most 1 MiB.
 func (s *Fleet) Errand(ctx context.Context, worker, request string, do func(errand string) string) error {
-	text, err := s.Redis.Get(ctx, s.Keys.Errand(request)).Result()
-	if conn.IsNil(err) {
-		return nil
-	}
-	if err != nil {
-		return s.Failed("errand", err)
+	text := question(request)
+	if text == "" {
+		var err error
+		if text, err = s.Redis.Get(ctx, s.Keys.Errand(request)).Result(); conn.IsNil(err) {
+			return nil
+		}
+		if err != nil {
+			return s.Failed("errand", err)
+		}
 	}
 	answer := do(text)
 	if len(answer) > maxAnswer {
@@ -112,4 +123,53 @@ func (s *Fleet) Errand(ctx context.Context, worker, request string, do func(erra
 		return s.Failed("errand", err)
 	}
 	return nil
+}
+
+// question is the errand that stands in a request of another worker: to list a version. It is empty for a request of a manager.
+func question(request string) string {
+	_, version, is := strings.Cut(request, " ")
+	if !is {
+		return ""
+	}
+	text, err := json.Marshal(task.Errand{Versions: []string{version}})
+	if err != nil {
+		return "" // it cannot be
+	}
+	return string(text)
+}
+
+// mostKeepers is how many workers are named that keep a version, keepersPatience how long they may take to say so.
+const (
+	mostKeepers     = 64
+	keepersPatience = 2 * time.Second
+)
+
+// Keepers asks the other workers that claim and may take tasks of a bucket who keeps a version of a program, as
+// [task.Errand.Versions] has it. It returns those, at most 64, and how many were asked.
+func (s *Fleet) Keepers(ctx context.Context, worker string, b task.Bucket, version string) (keep []string, asked int, err error) {
+	rules, err := s.Rules(ctx, "")
+	if err != nil {
+		return nil, 0, err
+	}
+	all, _, err := s.Workers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	var others []string
+	for i := range all {
+		if w := &all[i]; w.Name != worker && !w.HandlersOnly && rules.Takes(w, b) {
+			others = append(others, w.Name)
+		}
+	}
+	if len(others) == 0 {
+		return nil, 0, nil
+	}
+	answers, err := s.hear(ctx, conn.NewToken()+" "+version, others, keepersPatience)
+	for _, name := range others {
+		var stock task.Stock
+		if json.Unmarshal([]byte(answers[name]), &stock) == nil && len(stock.Versions) > 0 && len(keep) < mostKeepers {
+			keep = append(keep, name)
+		}
+	}
+	return keep, len(others), err
 }

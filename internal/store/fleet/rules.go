@@ -123,6 +123,12 @@ func (r *Rules) queue(name string) (task.QueueSpec, bool) {
 	return task.ParseQueue(name, nil), name == task.DefaultQueue
 }
 
+// Takes reports whether a worker that claims just now may take tasks of a bucket.
+func (r *Rules) Takes(w *task.Worker, b task.Bucket) bool {
+	queue, _ := r.queue(b.QueueName())
+	return w.State == task.WorkerReady && w.Order == task.NoCommand && w.Reason == "" && len(task.Unfit(b, queue, w.Offer())) == 0
+}
+
 // queueCall writes q as it is. Defaults that it does not have are dropped,
 // whatever the record says of them.
 func (s *Fleet) queueCall(q *task.QueueSpec) recordCall {

@@ -394,3 +394,14 @@ func (s *Plans) FreedTasks(ctx context.Context, plan task.PlanID, offset, limit 
 	}
 	return found, r.Time(0), nil
 }
+
+// firstField begins the fields of a plan that hold which version of a source its tasks run.
+const firstField = "version:"
+
+// FirstVersion is which version of a source all tasks of a plan run whose submission could not pin it (see task.PinFirst): the
+// one that was said first. sha256 is what the caller has, empty if it only asks; empty is returned where nobody has said one.
+func (s *Plans) FirstVersion(ctx context.Context, plan task.PlanID, source, sha256 string) (string, error) {
+	v, err := s.Run(ctx, "first", conn.Subject{Plan: plan}, firstField+conn.Digest(source), sha256)
+	hash, _ := v.(string)
+	return hash, err
+}

@@ -21,6 +21,7 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"growth":  {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
 	"grown":   {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 	"regrow":  {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
+	"first":   {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
 	"results": {Libs: []string{conn.LibTypes, conn.LibPlans}},
 	"redrain": {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 }}

@@ -73,6 +73,8 @@ type Claimed struct {
 	Bucket task.Bucket
 	// Plan is the plan of the task, 0 for none.
 	Plan task.PlanID
+	// Job is the job of a task whose source the first worker pins (see task.PinFirst), else 0.
+	Job task.PlanID
 	// Resources is what the round got of the node, by name; which, where the node offers at most MaxIDs.
 	Resources map[string]task.Allotted
 	// Expiry is when end_before comes, by the time of the namespace.
@@ -247,6 +249,9 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 			Queue: bucket.QueueName(), Class: bucket.Class, Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
 			Workdir: f.Get("workdir"), Stdin: f.Get("stdin"), OnCut: f.Get("on_cut"), ReturnOn: f.Get("return_on"), ReturnTo: f.Get("return_to"),
 		},
+	}
+	if c.Plan == 0 && strings.HasSuffix(c.Spec.Source, task.PinFirst) {
+		c.Job = task.PlanOf(f.Get(PlanField))
 	}
 	if text := f.Get("meta"); text != "" {
 		c.Spec.Meta = decodeTexts(text)

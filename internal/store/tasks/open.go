@@ -175,7 +175,8 @@ const (
 	PlanField      = "plan"
 	ResourcesField = "resources"
 	ClassField     = "class" // of a task, a queue and a round, each its own
-	// AvoidField is until when which node leaves a task to others that has failed there: "1700000000.000000 node".
+	// AvoidField is until when which node leaves a task to others that has failed there: "1700000000.000000 node"; or until
+	// when only the workers named take it, which keep its version: "1700000000.000000 /w1/w2/", "/" for none.
 	AvoidField = "avoid"
 	startField = "start_after"
 )

@@ -1,0 +1,228 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// apart makes a worker of its own name with a directory of its own, whose fetcher reads uploads from Redis.
+func apart(t *testing.T, st *store.Store, name, dir string) func(*options) {
+	t.Helper()
+	fo := fetch.DefaultOptions()
+	fo.Dir, fo.Worker, fo.Blob = dir, name, st.Blob
+	f, err := fetch.New(fo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return func(o *options) { o.Name, o.Programs, o.ProgramDir = name, f, dir }
+}
+
+// pinnedScript is a script and a change of a task that pins it.
+func (s *site) pinnedScript(t *testing.T, name, text string) (change func(*task.Definition), file, hash string) {
+	t.Helper()
+	s.script(t, name, text)
+	file = filepath.Join(s.sources, name, "run.sh")
+	sum := sha256.Sum256([]byte("#!/bin/sh\n" + text))
+	hash = hex.EncodeToString(sum[:])
+	return func(d *task.Definition) {
+		storetest.Set(d, "program", name, "source", "rsync:"+file+task.Pin(hash), "max_faults", "0")
+	}, file, hash
+}
+
+// A worker that cannot have a pinned version any more leaves its tasks to one that keeps it, however long that is busy, and goes on
+// with others.
+func TestGoneIsLeftToKeepers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pinned, file, hash := s.pinnedScript(t, "p", "echo first")
+	s.start(t, apart(t, s.Dial(t), "has", t.TempDir()))
+	s.await(t, s.open(t, pinned), sm.Executed)
+	dir := t.TempDir()
+	slow := s.script(t, "slow", "echo > "+dir+"/up; while [ ! -e "+dir+"/go ]; do sleep 0.01; done")
+	busy := s.open(t, slow)
+	s.await(t, busy, sm.Running)
+	if err := os.WriteFile(file, []byte("#!/bin/sh\necho second"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lacks := s.start(t, apart(t, s.Dial(t), "lacks", t.TempDir()))
+	many := make([]int64, 20) // more than are passed over of what has failed
+	for i := range many {
+		many[i] = s.open(t, pinned)
+	}
+	other := s.await(t, s.open(t, s.script(t, "other", "echo other")), sm.Executed)
+	checkFields(t, other, map[string]string{"0:worker": "lacks"})
+	for _, id := range many {
+		turned := s.Task(t, id)
+		checkFields(t, turned, map[string]string{"state": "open", "round": "1", "releases": "1", "0:worker": "lacks", "0:class": "fetch"})
+		if till, to, _ := strings.Cut(turned.Fields["avoid"], " "); to != "/has/" || till == "" {
+			t.Errorf("task %d is left to %q", id, turned.Fields["avoid"])
+		}
+		checkContains(t, "log", turned.Fields["log"], "version "+hash+" of program 'p' is left to workers that keep it, has")
+	}
+	touch(t, filepath.Join(dir, "go"))
+	for _, id := range many {
+		done := s.await(t, id, sm.Executed)
+		checkFields(t, done, map[string]string{"1:worker": "has", "1:output": "first\n", "1:program_sha256": hash})
+	}
+	if n := lacks.log.count("handing back task"); n != len(many) {
+		t.Errorf("it hands back %d times", n)
+	}
+}
+
+// What no worker keeps waits a while, reckoned from the record, and then fails by name; other versions are never run.
+func TestGoneForGood(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pinned, file, hash := s.pinnedScript(t, "p", "echo first")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\necho second"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	brief := func(o *options) { o.goneWait = 2 * time.Second }
+	id := s.open(t, pinned)
+	s.start(t, apart(t, s.Dial(t), "w1", t.TempDir()), brief)
+	alone := s.settle(t, id, sm.Failed) // nobody could have it
+	checkFields(t, alone, map[string]string{"0:class": "fetch", "releases": "-", "avoid": "-"})
+	checkContains(t, "error", alone.Fields["0:error"], "checksum mismatch", hash, "'p'", "no other worker has it", "--pin", "--upload")
+	s.start(t, apart(t, s.Dial(t), "w2", t.TempDir()), brief)
+	wait.Eventually(t, patience, func() bool {
+		all, _, err := s.Store.Workers(t.Context())
+		return err == nil && len(all) == 2
+	}, "the second worker is not registered")
+	id = s.open(t, pinned)
+	wait.Eventually(t, patience, func() bool { return strings.HasSuffix(s.Task(t, id).Fields["avoid"], " /") }, "it does not wait")
+	turned := s.Task(t, id)
+	checkContains(t, "log", turned.Fields["log"], "no worker has version "+hash+" of program 'p'")
+	if turned.NotBefore == 0 || turned.Releases != 1 {
+		t.Errorf("it does not rest: %+v", turned.Task)
+	}
+	late := s.settle(t, id, sm.Failed)
+	last := sm.RoundField(late.Round, "class")
+	checkFields(t, late, map[string]string{last: "fetch", "avoid": turned.Fields["avoid"]})
+	if late.Releases > 3 {
+		t.Errorf("it was handed back %d times", late.Releases)
+	}
+}
+
+// Where the source cannot be asked nothing says that the version is gone: the round fails, as it did.
+func TestUnreachableIsNotGone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, func(d *task.Definition) {
+		storetest.Set(d, "program", "p", "source", "http://127.0.0.1:1/p.tar"+task.Pin(strings.Repeat("0a", 32)), "max_faults", "0")
+	})
+	asked := false
+	s.start(t, apart(t, s.Dial(t), "w1", t.TempDir()), func(o *options) { o.Backend = &curious{o.Backend, &asked} })
+	failed := s.settle(t, id, sm.Failed)
+	if checkFields(t, failed, map[string]string{"0:class": "fetch", "avoid": "-"}); asked {
+		t.Error("others are asked")
+	}
+}
+
+// curious notes whether the other workers were asked.
+type curious struct {
+	Backend
+
+	asked *bool
+}
+
+func (c *curious) Keepers(ctx context.Context, worker string, b task.Bucket, version string) ([]string, int, error) {
+	*c.asked = true
+	return c.Backend.Keepers(ctx, worker, b, version)
+}
+
+// firstCalls counts how often a worker asks for the version of its plan.
+type firstCalls struct {
+	Backend
+
+	n atomic.Int32
+}
+
+func (c *firstCalls) FirstVersion(ctx context.Context, plan task.PlanID, source, hash string) (string, error) {
+	c.n.Add(1)
+	return c.Backend.FirstVersion(ctx, plan, source, hash)
+}
+
+// What a submission could not pin all of its tasks run as the first worker found it, also where it has changed since; each worker asks once.
+// The next submission runs what is there then, and so does a task of none.
+func TestFirstWorkerPins(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, file, hash := s.pinnedScript(t, "p", "echo first")
+	unpinned := func(d *task.Definition) { // as the verbs open it
+		storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst, "archive", task.ArchiveAtOnce)
+	}
+	ran := func(id int64, want string) {
+		t.Helper()
+		got := s.await(t, id, sm.Executed, sm.Archived)
+		last := sm.RoundField(got.Round, "")
+		if out := got.Fields[last+"output"]; out != want+"\n" {
+			t.Errorf("task %d says %q, want %q; its log:\n%s", id, out, want, got.Fields["log"])
+		}
+	}
+	job := func() task.PlanID {
+		t.Helper()
+		id, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), Job: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	open := func(job task.PlanID) int64 {
+		t.Helper()
+		ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
+			Key: conn.NewToken(), Plan: job, Job: true, Specs: []task.Definition{storetest.Spec(unpinned)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids[0]
+	}
+	first := job()
+	one := &firstCalls{}
+	s.start(t, apart(t, s.Dial(t), "one", t.TempDir()), func(o *options) { one.Backend, o.Backend = o.Backend, one })
+	ran(open(first), "first")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\necho second"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		ran(open(first), "first")
+	}
+	if n := one.n.Load(); n != 2 { // and then said what it found
+		t.Errorf("the first worker asked %d times", n)
+	}
+	two := &firstCalls{}
+	s.start(t, apart(t, s.Dial(t), "two", t.TempDir()), func(o *options) { two.Backend, o.Backend = o.Backend, two })
+	ids := make([]int64, 20)
+	for i := range ids {
+		ids[i] = open(first)
+	}
+	for _, id := range ids {
+		ran(id, "first")
+	}
+	if n := two.n.Load(); n > 1 {
+		t.Errorf("the second worker asked %d times", n)
+	}
+	checkFields(t, s.Task(t, ids[0]), map[string]string{"source": "rsync:" + file + task.PinFirst})
+	ran(open(job()), "second")
+	ran(s.open(t, unpinned), "second")
+	if got := s.Raw.HGet(t.Context(), s.Key("plan:1"), "version:"+conn.Digest("rsync:"+file)).Val(); got != hash {
+		t.Errorf("the plan has version %q", got)
+	}
+}
