@@ -208,6 +208,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Tell": func(ctx context.Context, st *store.Store) error {
 		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, tasks.News{Lines: []tasks.Line{{Text: "x"}}})
 	},
+	"SetMeta": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.SetMeta(ctx, []int64{1}, tasks.MetaChange{Set: map[string]string{"phase": "load"}})
+		return err
+	},
 	"RedisTime": func(ctx context.Context, st *store.Store) error { _, err := st.RedisTime(ctx); return err },
 	"LastStep":  func(ctx context.Context, st *store.Store) error { _, err := st.LastStep(ctx); return err },
 	"NoteStep":  func(ctx context.Context, st *store.Store) error { return st.NoteStep(ctx, noon, time.Second) },
