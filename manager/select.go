@@ -403,7 +403,8 @@ func (s *selector) means(t *task.Task) bool {
 	return slices.Contains(s.states, t.State) && (t.State != statemachine.Archived || s.sel.FitsArchived(t.Outcome)) && s.sel.Fits(t)
 }
 
-// Fits reports whether a task has the queue, program, plan, labels and attributes of the selection, and was not retried if NotRetried is set.
+// Fits reports whether a task has the queue, program, plan, labels and attributes of the selection, and was not retried if NotRetried is
+// set.
 func (s *Selection) Fits(t *task.Task) bool {
 	return (t.RetriedBy == 0 || !s.dropsRetried()) && (s.Queue == "" || s.Queue == t.Queue) && (s.Program == "" || s.Program == t.Program) &&
 		(s.Plan == 0 || s.Plan == t.Plan) &&

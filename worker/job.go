@@ -135,7 +135,7 @@ func (j *Job) SetMeta(name, text string) error {
 }
 
 func checkAttr(name, text string) error {
-	return task.CheckMeta(map[string]string{name: text}) //nolint:wrapcheck // it names the field
+	return task.CheckMeta(map[string]string{name: text})
 }
 
 // saidMeta are the attributes set so far.

@@ -250,7 +250,7 @@ func (c *choice) attr(text string) error {
 		c.Meta = map[string]string{}
 	}
 	maps.Copy(c.Meta, one)
-	return err //nolint:wrapcheck // it names the attribute
+	return err
 }
 
 // selection puts words and flags together.

@@ -154,8 +154,9 @@ type MetaChange struct {
 	DryRun bool
 }
 
-// SetMeta sets attributes of up to [MaxMoves] tasks, in whichever state they are, each on its own. It returns their states, and what became of
-// each: an error that matches [task.ErrDamaged], also if there is no such task, or is a [*statemachine.FieldError] if it would have too many.
+// SetMeta sets attributes of up to [MaxMoves] tasks, in whichever state they are, each on its own. It returns their states, and what
+// became of each: an error that matches [task.ErrDamaged], also if there is no such task, or is a [*statemachine.FieldError] if it would
+// have too many.
 func (s *Tasks) SetMeta(ctx context.Context, ids []int64, c MetaChange) ([]statemachine.State, []Outcome, error) {
 	return s.setMeta(ctx, ids, &c, &statemachine.Move{})
 }
@@ -168,7 +169,8 @@ func (s *Tasks) setMeta(
 	for _, id := range ids {
 		of.More = append(of.More, s.Keys.Task(id))
 	}
-	args := []any{string(statemachine.Running), round.Round, round.Claim, task.MaxMeta, conn.Flag(c.DryRun), writer(c.Writer), c.Text, 2 * len(c.Set)}
+	args := append(make([]any, 0, 8+2*len(c.Set)), string(statemachine.Running), round.Round, round.Claim, task.MaxMeta,
+		conn.Flag(c.DryRun), writer(c.Writer), c.Text, 2*len(c.Set))
 	for name, text := range c.Set {
 		args = append(args, name, text)
 	}
