@@ -178,6 +178,40 @@ func TestFailuresOfAJob(t *testing.T) {
 	}
 }
 
+// What a job counts is corrected only if the job is as it was when its tasks were read, and it is over then if nothing is left.
+func TestRetally(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(*testing.T, *storetest.Space)
+		done      bool
+		state     task.PlanState
+	}{
+		"nothing": {func(*testing.T, *storetest.Space) {}, true, task.PlanCompleted},
+		"a task":  {func(t *testing.T, sp *storetest.Space) { sp.Raw.RPush(t.Context(), sp.Key("plan_tasks:1"), 3) }, false, task.PlanReady},
+		"an end":  {func(t *testing.T, sp *storetest.Space) { sp.Raw.HIncrBy(t.Context(), sp.Key("plan:1"), "left", 1) }, false, task.PlanReady},
+		"a purge": {func(t *testing.T, sp *storetest.Space) { sp.Raw.HIncrBy(t.Context(), sp.Key("plan:1"), "purged", 1) }, false, task.PlanReady},
+		"a hold": {func(t *testing.T, sp *storetest.Space) {
+			_, err := sp.Store.SteerPlan(t.Context(), 1, task.PlanHeld, "me")
+			if err != nil {
+				t.Error(err)
+			}
+		}, false, task.PlanHeld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			jobMiscounted(t, sp)
+			call := retallyCall(t, sp.Store)
+			c.meanwhile(t, sp)
+			done, err := call()
+			p, planErr := sp.Store.Plan(t.Context(), 1)
+			if err != nil || planErr != nil || done != c.done || p.State != c.state || (p.Left == 0) != c.done {
+				t.Errorf("%v, %v; %+v, %v", done, err, p, planErr)
+			}
+		})
+	}
+}
+
 // settleAll settles what was executed, as a server does.
 func settleAll(t *testing.T, sp *storetest.Space) {
 	t.Helper()

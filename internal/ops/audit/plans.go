@@ -114,13 +114,8 @@ func (a *auditor) plan(ctx context.Context, id task.PlanID) error {
 	}
 }
 
-// still reports whether nothing was added to a plan, retried, ended, or opened of its steps while it was read: what is
-// listed only grows, and while it does not, what is left only shrinks.
-func (p *planAudit) still() bool {
-	before, after := p.before, p.after
-	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State &&
-		before.Purged == after.Purged && before.Growing == after.Growing && before.Growth == after.Growth
-}
+// still reports whether nothing happened to a plan while it was read.
+func (p *planAudit) still() bool { return p.before.Still(p.after) }
 
 // read reads the whole plan, and what it counts before and after that.
 func (p *planAudit) read(ctx context.Context) (err error) {
@@ -222,24 +217,13 @@ func (p *planAudit) belonging() {
 // tally is what a plan should count: its tasks by what became of them, without those that were retried, and with those that have left
 // Redis, which it has counted itself.
 func (p *planAudit) tally() (n plans.PlanSum) {
-	n.Ended, n.Skipped = maps.Clone(p.after.PurgedEnded), p.after.PurgedSkipped
+	n = p.after.Away()
 	for _, t := range p.tasks {
-		switch {
-		case t.RetriedBy != 0:
-		case t.End == statemachine.None:
-			n.Left++
-		case t.Skipped:
-			n.Skipped++
-		default:
-			n.Ended[t.End]++
-		}
+		n.Count(t)
 	}
 	n.Total = n.Left + n.Skipped
-	for end, tasks := range n.Ended {
+	for _, tasks := range n.Ended {
 		n.Total += tasks
-		if end != statemachine.Succeeded {
-			n.Bad += tasks
-		}
 	}
 	return n
 }

@@ -22,6 +22,7 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"grown":   {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 	"regrow":  {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
 	"results": {Libs: []string{conn.LibTypes, conn.LibPlans}},
+	"retally": {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 	"redrain": {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 }}
 
