@@ -1,11 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/plans"
@@ -107,11 +110,57 @@ func (a *auditor) plan(ctx context.Context, id task.PlanID) error {
 		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining && s.Room() {
 			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", s.Freed, id))
 		}
+		if err := a.awaits(ctx, id); err != nil && !errors.Is(err, task.ErrNoPlan) {
+			return err
+		}
 		if err := p.steps(ctx); err != nil && !errors.Is(err, task.ErrNoPlan) {
 			return err
 		}
 		return p.again(ctx, p.suspects())
 	}
+}
+
+// awaits audits what a job is held for that comes after others. An end of these is told in one script, but read in several: what is wrong
+// is looked at again.
+func (a *auditor) awaits(ctx context.Context, id task.PlanID) error {
+	var found []Violation
+	for range looks {
+		job, err := a.store.PlanSum(ctx, id)
+		if err != nil || job.State != task.PlanHeld || len(job.After) == 0 {
+			return err
+		}
+		if job.Awaits == "" && !strings.HasPrefix(job.HeldBy, "job j") { // a person holds it
+			return nil
+		}
+		if found, err = a.wrongAwaits(ctx, job); err != nil || len(found) == 0 {
+			return err
+		}
+	}
+	a.say(found...)
+	return nil
+}
+
+// wrongAwaits: a job waits for as many plans as are not over, and each of these will tell it.
+func (a *auditor) wrongAwaits(ctx context.Context, job *plans.PlanSum) (found []Violation, err error) {
+	say := func(format string, args ...any) { found = append(found, sprint(0, Plan, format, args...)) }
+	under := map[task.PlanID]bool{}
+	for _, after := range job.After {
+		p, err := a.store.PlanSum(ctx, after.Plan)
+		if errors.Is(err, task.ErrNoPlan) || err == nil && p.Done() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		under[p.ID] = true
+		if told := strconv.FormatInt(int64(job.ID), 10) + ":"; !slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, told) }) {
+			say("job %s comes after plan %d, which will not tell it of its end", plans.JobName(job.ID), p.ID)
+		}
+	}
+	if counted := strconv.Itoa(len(under)); found == nil && cmp.Or(job.Awaits, "0") != counted || found == nil && len(under) == 0 {
+		say("job %s is held for %s plans, and %s that it comes after are not over", plans.JobName(job.ID), cmp.Or(job.Awaits, "0"), counted)
+	}
+	return found, nil
 }
 
 // still reports whether nothing happened to a plan while it was read.

@@ -189,6 +189,9 @@ type PlanSum struct {
 	// others of them had ended.
 	Purged, PurgedSkipped int64
 	PurgedEnded           map[statemachine.State]int64
+	// Awaits is for how many plans a job is held, "" for none; Before are the jobs that wait for the plan, as 7:any or 9: each.
+	Awaits string
+	Before []string
 	// Kept says that there are steps to be opened later, and Growth that the servers are to look at them.
 	Kept, Growth bool
 }
@@ -214,6 +217,7 @@ func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 	}
 	fields := hash.Val()
 	sum := &PlanSum{Plan: decodePlan(id, fields), Listed: listed.Val(), Freed: freed.Val(), Draining: draining.Err() == nil}
+	sum.Awaits, sum.Before = fields["awaits"], strings.Fields(fields["before"])
 	sum.Kept, sum.Growth = kept.Val() > 0, growth.Err() == nil
 	if sum.State == "" {
 		return nil, noPlan(id)
@@ -225,6 +229,11 @@ func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 		sum.PurgedEnded[end] = number("purged:" + string(end))
 	}
 	return sum, nil
+}
+
+// Done reports whether the plan is over, for the jobs that come after it.
+func (s *PlanSum) Done() bool {
+	return s.Left <= 0 && (s.State == task.PlanCompleted || s.State == task.PlanFailed || s.State == task.PlanCancelled)
 }
 
 // Away is a sum of the tasks that have left Redis, for [PlanSum.Count] to go on with.
