@@ -18,6 +18,12 @@ type tidying interface {
 	Members(ctx context.Context, x upkeep.Index, cursor uint64) (members []string, next uint64, err error)
 	Strays(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
 	Unlist(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
+
+	mending
+}
+
+// mending is what it asks about plans.
+type mending interface {
 	FreedIDs(ctx context.Context, plan task.PlanID, offset, limit int) ([]int64, error)
 	ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error)
 	PlanTasks(ctx context.Context, id task.PlanID, offset, limit int) ([]int64, error)

@@ -153,7 +153,8 @@ func (a *auditor) wrongAwaits(ctx context.Context, job *plans.PlanSum) (found []
 			return nil, err
 		}
 		under[p.ID] = true
-		if told := strconv.FormatInt(int64(job.ID), 10) + ":"; !slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, told) }) {
+		told := strconv.FormatInt(int64(job.ID), 10) + ":"
+		if !slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, told) }) {
 			say("job %s comes after plan %d, which will not tell it of its end", plans.JobName(job.ID), p.ID)
 		}
 	}
