@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -229,4 +230,70 @@ func TestWaitForRetries(t *testing.T) {
 	redistest.Shared(t).Do(t, "DEL", ns+":task:6") // ended, and kept no longer
 	p, err = m.Wait(t.Context(), []int64{4, 5}, nil)
 	check("without its record", p, err, 1, map[sm.State]int{sm.Failed: 1}, 5)
+}
+
+// Attributes change in each state; a retry and a replay have them as they are by then.
+func TestAttributes(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	with := spec()
+	with.Meta, with.Archive = map[string]string{"phase": "first", "owner": "ann"}, task.ArchiveAtOnce
+	mustOpen(t, m, 1, with)
+	mustOpen(t, m, 1, spec())
+	set := func(ids []int64, o ChangeOptions, pairs ...string) []Change {
+		t.Helper()
+		meta := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			meta[pairs[i]] = pairs[i+1]
+		}
+		done, err := m.SetMeta(t.Context(), ids, meta, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	set([]int64{1}, ChangeOptions{DryRun: true}, "phase", "dry")
+	if done := set([]int64{1, 2, 9}, ChangeOptions{By: "bob", Reason: "why not"}, "phase", "second"); done[0].Err != nil || done[0].Before != sm.Open ||
+		done[1].Err != nil || !errors.Is(done[2].Err, task.ErrNoTask) {
+		t.Errorf("%+v", done)
+	}
+	if text := fmt.Sprint(mustTask(t, m, 1).Log); !strings.Contains(text, "attributes phase set by bob: why not") || strings.Contains(text, "dry") {
+		t.Errorf("log %q", text)
+	}
+	worktest.Drain(t, worktest.Open(t, ns), func(*tasks.Claimed) worktest.Result { return worktest.Result{} })
+	if done := set([]int64{1}, ChangeOptions{}, "owner", "", "reviewed", "yes"); done[0].Err != nil || done[0].After != sm.Archived {
+		t.Errorf("%+v", done)
+	}
+	retried, err := m.Retry(t.Context(), []int64{1}, RetryOptions{})
+	if err != nil || retried[0].Err != nil {
+		t.Fatalf("%+v, %v", retried, err)
+	}
+	replay, err := m.Replay(t.Context(), 1, LastRound, ChangeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []int64{1, retried[0].New, replay} {
+		if is := mustTask(t, m, id).Meta; !maps.Equal(is, map[string]string{"phase": "second", "reviewed": "yes"}) {
+			t.Errorf("task %d: %q", id, is)
+		}
+	}
+	for want, meta := range map[string]map[string]string{"2": {"phase": "second", "reviewed": ""}, "1 3 4": {"reviewed": "yes"}, "": {"reviewed": "no"}} {
+		var found []string
+		for one, err := range m.Select(t.Context(), Selection{Meta: meta, Archived: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, fmt.Sprint(one.ID))
+		}
+		slices.Sort(found)
+		if got := strings.Join(found, " "); got != want {
+			t.Errorf("%v: tasks %s, want %s", meta, got, want)
+		}
+	}
+	for _, meta := range []map[string]string{nil, {"No": "x"}, {"a": "x\ny"}, {"a": "\xff"}} {
+		if _, err := m.SetMeta(t.Context(), []int64{1}, meta, ChangeOptions{}); fieldOf(err) != "meta" {
+			t.Errorf("%q: %v", meta, err)
+		}
+	}
 }

@@ -184,7 +184,7 @@ func (h Handler) archives() bool {
 // Handlers is what Run calls. A task that ended in a state without a handler, and without
 // [Handlers.Unhandled], stays as it is.
 type Handlers struct {
-	// Only selects the tasks to handle, by their ids, queue, program, plan, labels, how
+	// Only selects the tasks to handle, by their ids, queue, program, plan, labels, attributes, how
 	// they ended, or Match; the zero Selection selects all. Others, such as those of other
 	// programs in the namespace, stay as they are. Archived, Fields, Newest and Limit are
 	// refused. A task that a repair has put into its state may be handled up to a minute

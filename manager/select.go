@@ -43,6 +43,8 @@ type Selection struct {
 	Plan           task.PlanID
 	// Labels are those that a task must ask for, in the form of Spec.Labels.
 	Labels []string
+	// Meta are attributes that a task must have, with these texts; without a text it must not have the attribute.
+	Meta map[string]string
 	// Match is looked for in the error of the last round that a worker has begun. Rounds
 	// of the tasks that fit is that round with the beginning of the error, at most 1 KiB.
 	Match *regexp.Regexp
@@ -161,6 +163,9 @@ func (s *Selection) fields() []string {
 	}
 	if len(s.Labels) > 0 {
 		fields = append(fields, "labels")
+	}
+	if len(s.Meta) > 0 {
+		fields = append(fields, "meta")
 	}
 	if s.NotRetried {
 		fields = append(fields, retriedByField)
@@ -398,11 +403,21 @@ func (s *selector) means(t *task.Task) bool {
 	return slices.Contains(s.states, t.State) && (t.State != statemachine.Archived || s.sel.FitsArchived(t.Outcome)) && s.sel.Fits(t)
 }
 
-// Fits reports whether a task has the queue, program, plan and labels of the selection, and was not retried if NotRetried is set.
+// Fits reports whether a task has the queue, program, plan, labels and attributes of the selection, and was not retried if NotRetried is
+// set.
 func (s *Selection) Fits(t *task.Task) bool {
 	return (t.RetriedBy == 0 || !s.dropsRetried()) && (s.Queue == "" || s.Queue == t.Queue) && (s.Program == "" || s.Program == t.Program) &&
 		(s.Plan == 0 || s.Plan == t.Plan) &&
-		!slices.ContainsFunc(s.Labels, func(label string) bool { return !slices.Contains(t.Labels, label) })
+		!slices.ContainsFunc(s.Labels, func(label string) bool { return !slices.Contains(t.Labels, label) }) && s.fitsMeta(t)
+}
+
+func (s *Selection) fitsMeta(t *task.Task) bool {
+	for name, text := range s.Meta {
+		if t.Meta[name] != text {
+			return false
+		}
+	}
+	return true
 }
 
 // dropsRetried reports whether NotRetried leaves out anything.
@@ -412,7 +427,7 @@ func (s *Selection) dropsRetried() bool {
 
 // narrowSpec reports whether Fits has a condition.
 func (s *Selection) narrowSpec() bool {
-	return s.Queue != "" || s.Program != "" || s.Plan != 0 || len(s.Labels) > 0
+	return s.Queue != "" || s.Program != "" || s.Plan != 0 || len(s.Labels) > 0 || len(s.Meta) > 0
 }
 
 // beyond counts a task and reports whether it is one too many.

@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -122,6 +125,50 @@ func (m *Manager) absent(ctx context.Context, id int64) error {
 		return err
 	}
 	return fmt.Errorf("task %d: %w", id, task.ErrNoTask)
+}
+
+// SetMeta sets attributes of tasks in any state, by their names; an empty text removes one, and others stay as they are. A
+// program that runs has them in its next round, a retry from its start on. See [Manager.Cancel] for the answer; a task that would have too
+// many attributes is refused with a [*statemachine.FieldError].
+func (m *Manager) SetMeta(ctx context.Context, ids []int64, meta map[string]string, o ChangeOptions) ([]Change, error) {
+	o, err := m.complete(o)
+	if err == nil {
+		err = task.CheckMeta(meta)
+	}
+	if err == nil && len(meta) == 0 {
+		err = fieldError("meta", "", "at least one attribute to set")
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := "attributes " + strings.Join(slices.Sorted(maps.Keys(meta)), ", ") + " set by " + o.By
+	if o.Reason != "" {
+		text += ": " + o.Reason
+	}
+	var done []Change
+	for part := range slices.Chunk(ids, changeRead) {
+		changes, err := m.setMeta(ctx, part, tasks.MetaChange{Set: meta, Writer: m.name, Text: text, DryRun: o.DryRun})
+		if err != nil {
+			return done, fmt.Errorf("set attributes: %w", err)
+		}
+		done = append(done, changes...)
+	}
+	return done, nil
+}
+
+func (m *Manager) setMeta(ctx context.Context, ids []int64, c tasks.MetaChange) ([]Change, error) {
+	var states []statemachine.State
+	outcomes, err := retryUntilAvailable(ctx, m, func() (outcomes []tasks.Outcome, err error) {
+		states, outcomes, err = m.store.SetMeta(ctx, ids, c)
+		return outcomes, err
+	})
+	changes := make([]Change, len(outcomes))
+	for i, o := range outcomes {
+		if changes[i] = (Change{ID: ids[i], Before: states[i], After: states[i], Err: o.Err}); states[i] == statemachine.None {
+			changes[i].Err = m.absent(ctx, ids[i])
+		}
+	}
+	return changes, err
 }
 
 // number reads what another client may have written; 0 if that is no number.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,11 +18,19 @@ type tidying interface {
 	Members(ctx context.Context, x upkeep.Index, cursor uint64) (members []string, next uint64, err error)
 	Strays(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
 	Unlist(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
+
+	mending
+}
+
+// mending is what it asks about plans.
+type mending interface {
 	FreedIDs(ctx context.Context, plan task.PlanID, offset, limit int) ([]int64, error)
 	ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error)
 	PlanTasks(ctx context.Context, id task.PlanID, offset, limit int) ([]int64, error)
 	Planned(ctx context.Context, plan task.PlanID, ids []int64, of int64) ([]plans.Planned, error)
 	Requeue(ctx context.Context, plan task.PlanID, task int64) error
+	PlanSum(ctx context.Context, id task.PlanID) (*plans.PlanSum, error)
+	Retally(ctx context.Context, is, want *plans.PlanSum) (bool, error)
 }
 
 // lapPause is how many repair intervals there are at least from the beginning of one lap to that of the next.
@@ -40,6 +49,11 @@ type lap struct {
 	// plans is how many plans have been looked at, tasks how many of the next one; over says that none is left.
 	plans, tasks int
 	over         bool
+	// job is what a job that is not over counted when the lap came to it, nil for none; sum is what its tasks say, of which seen were
+	// looked at, and away were not there.
+	job        *plans.PlanSum
+	sum        plans.PlanSum
+	seen, away int64
 }
 
 // tidy goes on with the lap.
@@ -126,7 +140,10 @@ func (k *janitor) lookAtPlans(ctx context.Context, l *lap) error {
 		if l.over = len(plans) == 0; l.over {
 			return nil
 		}
-		n, err := k.lookAtPlan(ctx, &plans[0], l.tasks)
+		n, err := k.lookAtPlan(ctx, &plans[0], l)
+		if err == nil && n == 0 {
+			err = k.retally(ctx, l)
+		}
 		if err != nil {
 			return err
 		}
@@ -139,7 +156,11 @@ func (k *janitor) lookAtPlans(ctx context.Context, l *lap) error {
 }
 
 // lookAtPlan looks at some tasks of a plan, and returns how many there are.
-func (k *janitor) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, error) {
+func (k *janitor) lookAtPlan(ctx context.Context, p *task.Plan, l *lap) (int, error) {
+	from := l.tasks
+	if err := k.beginSum(ctx, p, l); err != nil {
+		return 0, err
+	}
 	freed, err := k.store.FreedIDs(ctx, p.ID, from, chunk)
 	if err != nil {
 		return 0, err
@@ -148,11 +169,13 @@ func (k *janitor) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, 
 	if err != nil {
 		return 0, err
 	}
+	listed := len(ids)
 	ids = append(ids, freed...)
 	tasks, err := k.store.Planned(ctx, p.ID, ids, 0)
 	if err != nil {
 		return 0, err
 	}
+	l.count(tasks[:listed])
 	if from == 0 {
 		tasks = append(tasks, plans.Planned{}) // the plan itself
 	}
@@ -164,4 +187,57 @@ func (k *janitor) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, 
 		}
 	}
 	return len(ids), nil
+}
+
+// beginSum begins to count the tasks of a job that is not over.
+func (k *janitor) beginSum(ctx context.Context, p *task.Plan, l *lap) (err error) {
+	if l.tasks > 0 {
+		return nil
+	}
+	if l.job = nil; !p.Job || p.State == task.PlanCompleted || p.State == task.PlanFailed || p.State == task.PlanCancelled && p.Left <= 0 {
+		return nil
+	}
+	if l.job, err = k.store.PlanSum(ctx, p.ID); errors.Is(err, task.ErrNoPlan) {
+		return nil
+	}
+	if err == nil {
+		l.sum, l.seen, l.away = l.job.Away(), 0, 0
+	}
+	return err
+}
+
+// count counts tasks of that job.
+func (l *lap) count(tasks []plans.Planned) {
+	if l.job == nil {
+		return
+	}
+	l.seen += int64(len(tasks))
+	for i := range tasks {
+		if tasks[i].State == "" {
+			l.away++
+		} else {
+			l.sum.Count(&tasks[i])
+		}
+	}
+}
+
+// retally corrects what a job counts, if all of it was seen and it stood still: where servers of a release that knows no jobs have ended
+// its tasks, it would never be over. Such an end that came meanwhile waits for a later lap.
+func (k *janitor) retally(ctx context.Context, l *lap) error {
+	is := l.job
+	if l.job = nil; is == nil || l.seen != is.Listed || l.away != is.Purged {
+		return nil
+	}
+	right := l.sum.Left == is.Left && l.sum.Bad == is.Bad && l.sum.Skipped == is.Skipped
+	for _, end := range statemachine.Outcomes() {
+		right = right && (end == statemachine.Succeeded || l.sum.Ended[end] == is.Ended[end])
+	}
+	if right {
+		return nil
+	}
+	done, err := k.store.Retally(ctx, is, &l.sum)
+	if done {
+		k.log.Warn("corrected what a job counts of its tasks", "job", plans.JobName(is.ID), "left", l.sum.Left, "counted", is.Left)
+	}
+	return err
 }

@@ -411,22 +411,30 @@ func metaText(m map[string]string) string {
 	return string(text)
 }
 
-// The most names of a meta, and the longest name and text in bytes.
+// MaxMeta is the most attributes of a task.
+const MaxMeta = 32
+
+// The longest name and text of an attribute, in bytes.
 const (
-	maxMeta     = 32
 	maxMetaName = 64
 	maxMetaText = 1024
 )
 
 var metaName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
+// CheckMeta refuses attributes that no task can have.
+func CheckMeta(m map[string]string) error {
+	_, err := checkMeta(metaText(m))
+	return named("meta", err)
+}
+
 func checkMeta(s string) (string, error) {
 	var m map[string]string
 	if s != "" && (json.Unmarshal([]byte(s), &m) != nil || !utf8.ValidString(s)) {
 		return "", bad("", s, `an object of texts, such as {"tenant":"acme"}`)
 	}
-	if len(m) > maxMeta {
-		return "", bad("", s, "an object of at most "+strconv.Itoa(maxMeta)+" names")
+	if len(m) > MaxMeta {
+		return "", bad("", s, "an object of at most "+strconv.Itoa(MaxMeta)+" names")
 	}
 	for name, text := range m {
 		if len(name) > maxMetaName || !metaName.MatchString(name) {

@@ -93,6 +93,8 @@ type Plan struct {
 	Left    int64                        `json:"left"`
 	Skipped int64                        `json:"skipped"`
 	Ended   map[statemachine.State]int64 `json:"ended"`
+	// Failures are the first tasks of a job that did not end as they should, and were not retried: up to five.
+	Failures []int64 `json:"failures,omitempty"`
 	// Growing is how many of its steps servers open once the lines of a result are known, and
 	// GrowthError why some of these cannot be.
 	Growing     int64  `json:"growing"`

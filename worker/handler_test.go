@@ -191,6 +191,25 @@ func TestHandlerProgress(t *testing.T) {
 	s.await(t, id, sm.Executed)
 }
 
+// What a handler sets of its attributes is recorded while it runs, and at the latest with its report.
+func TestHandlerAttributes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	release := make(chan struct{})
+	s.start(t, handlers(map[string]Handler{"p": func(_ context.Context, j *Job) error {
+		err := errors.Join(j.SetMeta("phase", "load"), j.SetMeta("owner", ""))
+		<-release
+		if j.SetMeta("No", "x") == nil || j.Said().Meta["phase"] != "load" {
+			return errors.New("no error")
+		}
+		return errors.Join(err, j.SetMeta("last", "1"))
+	}}))
+	id := s.open(t, forHandler("p"), func(sp *task.Definition) { storetest.Set(sp, "meta", `{"owner":"ann","tenant":"acme"}`) })
+	wait.Eventually(t, patience, func() bool { return s.Task(t, id).Fields["meta"] == `{"phase":"load","tenant":"acme"}` }, "no attribute")
+	close(release)
+	checkFields(t, s.await(t, id, sm.Executed), map[string]string{"meta": `{"last":"1","phase":"load","tenant":"acme"}`, "0:error": ""})
+}
+
 // exit is an error with an exit code.
 type exit int
 

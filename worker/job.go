@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -46,6 +47,7 @@ type Job struct {
 
 	mu   sync.Mutex
 	told told
+	meta map[string]string
 }
 
 // told is progress that a handler tells by a call.
@@ -117,6 +119,32 @@ func (j *Job) Progress(part float64, text string) {
 	j.told = told{progress: Progress{Part: min(max(part, 0), 1), Text: oneLine(text)}, fresh: true}
 }
 
+// SetMeta sets an attribute of the task, by its name, beside those in Task.Meta; an empty text removes it. It is recorded
+// within about a second. The error is a [*statemachine.FieldError], for a name or text that no attribute has.
+func (j *Job) SetMeta(name, text string) error {
+	if err := checkAttr(name, text); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.meta == nil {
+		j.meta = map[string]string{}
+	}
+	j.meta[name] = text
+	return nil
+}
+
+func checkAttr(name, text string) error {
+	return task.CheckMeta(map[string]string{name: text})
+}
+
+// saidMeta are the attributes set so far.
+func (j *Job) saidMeta() map[string]string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.meta)
+}
+
 // takeProgress is what was told last; fresh unless it was taken before.
 func (j *Job) takeProgress() (p Progress, fresh bool) {
 	j.mu.Lock()
@@ -149,6 +177,8 @@ type Said struct {
 	Result *string
 	// Progress is what it told last.
 	Progress task.Progress
+	// Meta are the attributes that it has set, with an empty text those that it has removed.
+	Meta map[string]string
 }
 
 // Said is what the handler has said so far, for tests of handlers.
@@ -157,7 +187,7 @@ func (j *Job) Said() Said {
 	out, err := live.out.Captured(), live.err.Captured()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Said{Stdout: string(out.Data), Stderr: string(err.Data), Result: j.said.Load()}
+	s := Said{Stdout: string(out.Data), Stderr: string(err.Data), Result: j.said.Load(), Meta: maps.Clone(j.meta)}
 	if j.told != (told{}) {
 		s.Progress = task.ParseProgress(j.told.progress.String())
 	}

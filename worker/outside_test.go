@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -115,7 +116,7 @@ func TestOptionError(t *testing.T) {
 func TestZeroJob(t *testing.T) {
 	t.Parallel()
 	job := &worker.Job{}
-	if said := job.Said(); said != (worker.Said{}) {
+	if said := job.Said(); !reflect.DeepEqual(said, worker.Said{}) {
 		t.Errorf("before it has said anything: %+v", said)
 	}
 	h := func(_ context.Context, j *worker.Job) error {

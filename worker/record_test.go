@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -113,6 +114,46 @@ func TestLastProgress(t *testing.T) {
 	task := s.await(t, id, sm.Executed)
 	checkFields(t, task, map[string]string{"0:progress": "1 all done"})
 	checkContains(t, "log", task.Fields["log"], "control file: ", "what")
+}
+
+// What a program says of its attributes is recorded, while it runs and when it ends; its next round has it. What others set meanwhile stays.
+func TestProgramAttributes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	started, release := twoFiles(t)
+	script := `if [ $TDF_ROUND = 1 ]; then echo "$TDF_META_PHASE $TDF_META_OWNER $TDF_META_LAST"; exit; fi
+		echo "attr phase=load" > $TDF_CONTROL; ` + waiting + `; echo "attr  last = =end" >> $TDF_CONTROL; echo "attr No=x" >> $TDF_CONTROL; exit 1`
+	id := s.open(t, s.script(t, "p", script), input(started+" "+release), func(sp *task.Definition) {
+		storetest.Set(sp, "max_fails", "1", "meta", `{"owner":"ann","phase":"new"}`)
+	})
+	s.start(t)
+	awaitFile(t, started)
+	meta := func() map[string]string { return task.Decode(id, s.Task(t, id).Fields).Meta }
+	wait.Eventually(t, patience, func() bool { return meta()["phase"] == "load" }, "no attribute")
+	if _, _, err := s.Store.SetMeta(t.Context(), []int64{id}, tasks.MetaChange{Set: map[string]string{"phase": "by hand"}}); err != nil {
+		t.Fatal(err)
+	}
+	touch(t, release)
+	got := s.finish(t, id, sm.Succeeded)
+	if is := meta(); is["phase"] != "by hand" || is["last"] != "=end" || is["owner"] != "ann" || len(is) != 3 {
+		t.Errorf("the attributes are %q", is)
+	}
+	checkFields(t, got, map[string]string{"1:output": "by hand ann =end\n"})
+	checkContains(t, "log", got.Fields["log"], "control file: attr No: field meta: ", "small letters")
+}
+
+// A program that sets more attributes than a task may have finds that in the log, and the others stay.
+func TestTooManyAttributes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	started, release := twoFiles(t)
+	id := s.open(t, s.script(t, "p", `for i in $(seq 33); do echo "attr n$i=x"; done > $TDF_CONTROL; `+waiting), input(started+" "+release))
+	s.start(t)
+	awaitFile(t, started)
+	touch(t, release)
+	got := s.await(t, id, sm.Executed)
+	checkContains(t, "log", got.Fields["log"], "at most 32 attributes", "remove some first")
+	checkFields(t, got, map[string]string{"meta": "-"})
 }
 
 // Somebody who follows a task sees what it writes while it runs.

@@ -173,7 +173,7 @@ func (r *round) settles() bool { return r.worker.opts.Settle == config.SettleByW
 // recorded is a decided move with the record of the round, whose error is text.
 func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) Commit {
 	t := &r.Task
-	commit := Commit{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != "")}
+	commit := Commit{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != ""), Meta: r.newMeta()}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 		commit.Fields = end.refusal(t.Round)

@@ -48,6 +48,8 @@ type round struct {
 	sending  bool              // to a reader who follows
 	control  *control.Reader   // of a program
 	last     told              // what that said last, for the report
+	meta     map[string]string // attributes that it has set
+	metaTold map[string]string // those that are recorded
 	handled  *Job              // of a handler
 
 	results []task.Result // of the tasks that this one needs, once read

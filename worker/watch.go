@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -28,23 +30,62 @@ func (w *Worker) watch(ctx context.Context) {
 		}
 		for _, s := range w.slots {
 			if r := s.current(); r != nil {
-				r.passProgress(ctx)
+				r.passNews(ctx)
 			}
 		}
 	}
 }
 
-// passProgress records what the program says of its progress, if that is new.
-func (r *round) passProgress(ctx context.Context) {
-	p, changed := r.pollProgress()
-	if !changed {
+// passNews records what the program says of its progress and its attributes, if that is new.
+func (r *round) passNews(ctx context.Context) {
+	var news News
+	if p, changed := r.pollProgress(); changed {
+		news.Progress = &p
+	}
+	news.Meta = r.newMeta()
+	if news.Progress == nil && news.Meta == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	if err := r.tell(ctx, News{Progress: &p}); err != nil {
-		r.log.Debug("could not record the progress", "error", err)
+	err := r.tell(ctx, news)
+	if refused, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		r.journal.add(refused.Error())
+		err = nil // it will not be taken the next time either
 	}
+	if err != nil {
+		r.log.Debug("could not record the progress", "error", err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.metaTold == nil {
+		r.metaTold = map[string]string{}
+	}
+	maps.Copy(r.metaTold, news.Meta)
+}
+
+// newMeta are the attributes that the program has set and nobody has recorded yet, as far as it was polled; nil for none.
+func (r *round) newMeta() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.handled != nil:
+		r.meta = r.handled.saidMeta()
+	case r.control != nil:
+		r.meta = r.control.Attrs()
+	}
+	var fresh map[string]string
+	for name, text := range r.meta {
+		if told, is := r.metaTold[name]; is && told == text {
+			continue
+		}
+		if fresh == nil {
+			fresh = map[string]string{}
+		}
+		fresh[name] = text
+	}
+	return fresh
 }
 
 func (r *round) tell(ctx context.Context, news News) error {
@@ -74,7 +115,7 @@ func (r *round) pollProgress() (Progress, bool) {
 func (r *round) listen(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.control = &control.Reader{Path: path}
+	r.control = &control.Reader{Path: path, Attr: checkAttr}
 	if _, _, other := r.worker.owner(); other {
 		r.control.As = r.worker.opts.container.AsOwner
 	}
@@ -94,11 +135,11 @@ func (r *round) closeControl() error {
 	if err != nil {
 		r.journal.add("control file: " + err.Error())
 	}
-	if changed { // goes along with the report
-		r.mu.Lock()
+	r.mu.Lock()
+	if r.meta = reader.Attrs(); changed { // goes along with the report
 		r.last = told{Progress(p), true}
-		r.mu.Unlock()
 	}
+	r.mu.Unlock()
 	for _, warning := range reader.Warnings() {
 		r.journal.add("control file: " + warning)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -93,6 +94,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"RetryGrowth": func(ctx context.Context, st *store.Store) error { _, err := st.RetryGrowth(ctx, 1); return err },
 	"ResultOf":    func(ctx context.Context, st *store.Store) error { _, err := st.ResultOf(ctx, 1); return err },
 	"Sources":     func(ctx context.Context, st *store.Store) error { _, err := st.Sources(ctx, []int64{1}); return err },
+	"Retally": func(ctx context.Context, st *store.Store) error {
+		sum := plans.PlanSum{Plan: task.Plan{ID: 1}}
+		_, err := st.Retally(ctx, &sum, &sum)
+		return err
+	},
 	"Requeue":     func(ctx context.Context, st *store.Store) error { return st.Requeue(ctx, 1, 1) },
 	"Results":     func(ctx context.Context, st *store.Store) error { _, err := st.Results(ctx, []int64{1}); return err },
 	"EndHandling": func(ctx context.Context, st *store.Store) error { return st.EndHandling(ctx, handlingOf("i")) },
@@ -215,6 +221,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"MoveWatermark": func(ctx context.Context, st *store.Store) error { _, err := st.MoveWatermark(ctx, 0, 1); return err },
 	"Tell": func(ctx context.Context, st *store.Store) error {
 		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, tasks.News{Lines: []tasks.Line{{Text: "x"}}})
+	},
+	"SetMeta": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.SetMeta(ctx, []int64{1}, tasks.MetaChange{Set: map[string]string{"phase": "load"}})
+		return err
 	},
 	"RedisTime": func(ctx context.Context, st *store.Store) error { _, err := st.RedisTime(ctx); return err },
 	"LastStep":  func(ctx context.Context, st *store.Store) error { _, err := st.LastStep(ctx); return err },

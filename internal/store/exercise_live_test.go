@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -304,6 +307,103 @@ func exerciseProgress(t *testing.T, sp *storetest.Space) {
 	sp.Report(t, &c, "", "")
 	if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Progress: &tasks.Progress{}}); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("progress after the report: %v", err)
+	}
+}
+
+// Attributes of a task change name by name, in each state, and for a worker only while its round runs.
+func exerciseMeta(t *testing.T, sp *storetest.Space) {
+	with := func(d *task.Definition) { storetest.Set(d, "meta", `{"a":"1","b":"<é/\\\"\ud83d\ude00>"}`) }
+	sp.Open(t, storetest.Spec(with), storetest.Spec())
+	check := func(want map[string]string, state statemachine.State) {
+		t.Helper()
+		h := sp.Task(t, 1)
+		if got := task.Decode(1, h.Fields).Meta; !maps.Equal(got, want) || h.State != state || len(want) == 0 && h.Fields["meta"] != "" {
+			t.Errorf("%s with %s, want %s with %q", h.State, h.Fields["meta"], state, want)
+		}
+	}
+	set := func(pairs ...string) {
+		t.Helper()
+		change := tasks.MetaChange{Set: map[string]string{}, Writer: "m", Text: "set by me"}
+		for i := 0; i < len(pairs); i += 2 {
+			change.Set[pairs[i]] = pairs[i+1]
+		}
+		for again := range 2 {
+			before := sp.Task(t, 1)
+			states, outcomes, err := sp.Store.SetMeta(t.Context(), []int64{1, 9}, change)
+			if err != nil || states[0] != before.State || outcomes[0].Err != nil || states[1] != "" || !errors.Is(outcomes[1].Err, task.ErrDamaged) {
+				t.Fatalf("%v, %v, %v", states, outcomes, err)
+			}
+			after := sp.Task(t, 1)
+			if lines := strings.Count(after.Fields["log"], "set by me"); again == 1 && (after.Rev != before.Rev || after.Fields["log"] != before.Fields["log"]) ||
+				again == 0 && lines != strings.Count(before.Fields["log"], "set by me")+1 {
+				t.Errorf("rev %d -> %d, %d lines", before.Rev, after.Rev, lines)
+			}
+		}
+	}
+	set("a", "2")
+	check(map[string]string{"a": "2", "b": `<é/\"😀>`}, statemachine.Open)
+	set("b", "", "c", "x/y")
+	check(map[string]string{"a": "2", "c": "x/y"}, statemachine.Open)
+	c := sp.Claim(t, "w", 1)[0]
+	if c.Spec.Meta["c"] != "x/y" {
+		t.Errorf("the worker has %v", c.Spec.Meta)
+	}
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Meta: map[string]string{"d": "4"}}); err != nil {
+		t.Fatal(err)
+	}
+	late := c.Task
+	late.Current.Claim = "another"
+	if err := sp.Store.Tell(t.Context(), "w", &late, tasks.News{Meta: map[string]string{"d": "late"}}); !errors.Is(err, statemachine.ErrStale) {
+		t.Errorf("a late worker: %v", err)
+	}
+	set("a", "", "c", "")
+	check(map[string]string{"d": "4"}, statemachine.Running)
+	sp.Report(t, &c, "", "")
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Meta: map[string]string{"d": "late"}}); !errors.Is(err, statemachine.ErrStale) {
+		t.Errorf("after the report: %v", err)
+	}
+	set("d", "")
+	check(nil, statemachine.Executed)
+	many := map[string]string{}
+	for i := range task.MaxMeta {
+		many[fmt.Sprintf("n%d", i)] = "x"
+	}
+	for want, set := range []map[string]string{many, {"one": "more"}} {
+		_, outcomes, err := sp.Store.SetMeta(t.Context(), []int64{2}, tasks.MetaChange{Set: set})
+		if _, full := errors.AsType[*statemachine.FieldError](outcomes[0].Err); err != nil || full != (want == 1) {
+			t.Errorf("%d: %v, %v", len(set), outcomes, err)
+		}
+	}
+	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "meta", `["a"]`)
+	if _, outcomes, err := sp.Store.SetMeta(t.Context(), []int64{2}, tasks.MetaChange{Set: many}); err != nil || !errors.Is(outcomes[0].Err, task.ErrDamaged) {
+		t.Errorf("damaged attributes: %v, %v", outcomes, err)
+	}
+}
+
+// Attributes that come along with a report are there when it is made; too many are told in the log.
+func exerciseMetaReported(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	for _, n := range []int{1, task.MaxMeta + 1} {
+		c := sp.Claim(t, "w", 1)[0]
+		move, err := statemachine.Decide(&c.Task, statemachine.Occurrence{
+			Event: statemachine.Report, Actor: statemachine.Worker, Claim: c.Task.Current.Claim, Round: c.Task.Round,
+		}, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit := tasks.Commit{Move: move, Writer: "w", Bucket: c.Bucket, Meta: map[string]string{}}
+		for i := range n {
+			commit.Meta[fmt.Sprintf("n%d", i)] = "x"
+		}
+		for range 2 {
+			if turn := sp.Store.Turn(t.Context(), []tasks.Commit{commit}, nil); turn.Moved != nil || turn.Outcomes[0].Err != nil {
+				t.Fatalf("%+v", turn)
+			}
+		}
+		got := sp.Task(t, c.Task.ID)
+		if tooMany := n > task.MaxMeta; (got.Fields["meta"] == `{"n0":"x"}`) == tooMany || strings.Contains(got.Fields["log"], "remove some first") != tooMany {
+			t.Errorf("task %d: %q, log %q", got.ID, got.Fields["meta"], got.Fields["log"])
+		}
 	}
 }
 

@@ -67,6 +67,8 @@ func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 		"follow":           exerciseFollow,
 		"chunks":           exerciseChunks,
 		"progress":         exerciseProgress,
+		"meta":             exerciseMeta,
+		"meta reported":    exerciseMetaReported,
 		"drop":             exerciseDrop,
 	}
 	for name, run := range cases {

@@ -139,6 +139,79 @@ func TestRetryInAJob(t *testing.T) {
 	}
 }
 
+// A job has the first tasks that did not end as they should, which its waiters name: each of them costs what is noted, the later ones and
+// those that succeed nothing. A retry takes its task out.
+func TestFailuresOfAJob(t *testing.T) {
+	t.Parallel()
+	sp := storetest.On(t, redistest.Start(t))
+	id, ids := newJob(t, sp, 12)
+	ready(t, sp, id)
+	noted := func() (calls int) {
+		for name, n := range commandsOf(t, sp) {
+			if name == "hget" || name == "hset" || name == "hmget" {
+				calls += n
+			}
+		}
+		return calls
+	}
+	var costs []int
+	for _, failed := range [][]int64{ids[:2], ids[2:4], ids[4:6], ids[6:8], ids[8:10]} { // two at a time, of which five are noted
+		finish(t, sp, sp.Claim(t, "w", 2), failed...)
+		before := noted()
+		settleAll(t, sp)
+		costs = append(costs, noted()-before)
+	}
+	p, err := sp.Store.Plan(t.Context(), id)
+	if err != nil || !slices.Equal(p.Failures, ids[:5]) || p.Ended[statemachine.Failed] != 10 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if costs[0] != costs[1] || costs[1] != costs[2] || costs[2] != costs[3]+2 || costs[3] != costs[4] {
+		t.Errorf("the failures cost %v commands: want two less from the fourth call on", costs)
+	}
+	again := storetest.Spec()
+	again.RetryOf = ids[1]
+	if _, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{again}, Plan: id}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = sp.Store.Plan(t.Context(), id); err != nil || !slices.Equal(p.Failures, []int64{ids[0], ids[2], ids[3], ids[4]}) {
+		t.Errorf("after the retry: %v, %v", p.Failures, err)
+	}
+}
+
+// What a job counts is corrected only if the job is as it was when its tasks were read, and it is over then if nothing is left.
+func TestRetally(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(*testing.T, *storetest.Space)
+		done      bool
+		state     task.PlanState
+	}{
+		"nothing": {func(*testing.T, *storetest.Space) {}, true, task.PlanCompleted},
+		"a task":  {func(t *testing.T, sp *storetest.Space) { sp.Raw.RPush(t.Context(), sp.Key("plan_tasks:1"), 3) }, false, task.PlanReady},
+		"an end":  {func(t *testing.T, sp *storetest.Space) { sp.Raw.HIncrBy(t.Context(), sp.Key("plan:1"), "left", 1) }, false, task.PlanReady},
+		"a purge": {func(t *testing.T, sp *storetest.Space) { sp.Raw.HIncrBy(t.Context(), sp.Key("plan:1"), "purged", 1) }, false, task.PlanReady},
+		"a hold": {func(t *testing.T, sp *storetest.Space) {
+			_, err := sp.Store.SteerPlan(t.Context(), 1, task.PlanHeld, "me")
+			if err != nil {
+				t.Error(err)
+			}
+		}, false, task.PlanHeld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			jobMiscounted(t, sp)
+			call := retallyCall(t, sp.Store)
+			c.meanwhile(t, sp)
+			done, err := call()
+			p, planErr := sp.Store.Plan(t.Context(), 1)
+			if err != nil || planErr != nil || done != c.done || p.State != c.state || (p.Left == 0) != c.done {
+				t.Errorf("%v, %v; %+v, %v", done, err, p, planErr)
+			}
+		})
+	}
+}
+
 // settleAll settles what was executed, as a server does.
 func settleAll(t *testing.T, sp *storetest.Space) {
 	t.Helper()

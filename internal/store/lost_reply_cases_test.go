@@ -46,6 +46,7 @@ var scriptLosses = map[string]map[string]loss{
 		"cancel":       {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Cancel)},
 	},
 	"note":  {"lines": {prepare: claimed, call: noteCall}},
+	"meta":  {"of a manager": {prepare: claimed, call: metaCall(false)}, "of a program": {prepare: claimed, call: metaCall(true)}},
 	"index": {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
 	"epoch": {
 		"opened": {prepare: claimed, call: epochCall(999)},

@@ -23,6 +23,28 @@ func noteCall(t *testing.T, st *store.Store) step {
 	return done(func() error { return st.Tell(t.Context(), "w", &task.Task, tasks.News{Lines: lines}) })
 }
 
+// metaCall sets attributes of task 1, in the name of its worker or not.
+func metaCall(worker bool) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		task, err := st.Task(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := map[string]string{"phase": "load", "gone": ""}
+		return done(func() error {
+			if worker {
+				return st.Tell(t.Context(), "w", &task.Task, tasks.News{Meta: set})
+			}
+			_, outcomes, err := st.SetMeta(t.Context(), []int64{1}, tasks.MetaChange{Set: set, Writer: "m", Text: "set"})
+			if err == nil {
+				err = outcomes[0].Err
+			}
+			return err
+		})
+	}
+}
+
 // foreign plants task 1 as a client of the original does: no index knows it.
 func foreign(t *testing.T, sp *storetest.Space) {
 	t.Helper()

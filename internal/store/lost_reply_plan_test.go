@@ -56,6 +56,7 @@ var planLosses = map[string]map[string]loss{
 			ready(t, sp, 1)
 		}, call: freedCall},
 	},
+	"retally": {"over": {prepare: jobMiscounted, call: retallyCall}},
 	"redrain": {
 		"to be moved":    {prepare: planLost(planReady, "ZREM", "freed:1", "1"), call: redrainCall(1)},
 		"not to be":      {prepare: planLost(planReady, "ZADD", "freed:1", "2", "2"), call: redrainCall(2)},
@@ -262,4 +263,27 @@ func planStuck(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	planFails(task.FailureHolds)(t, sp)
 	drainAll(t, sp)
+}
+
+// jobMiscounted is a job with a task; retallyCall says that it has ended.
+func jobMiscounted(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	id, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{Job: true, RequestKey: "k"})
+	if err == nil {
+		_, err = sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "o", Specs: []task.Definition{storetest.Spec()}, Plan: id, Job: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready(t, sp, id)
+}
+
+func retallyCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	is, err := st.PlanSum(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := is.Away()
+	return func() (any, error) { return st.Retally(t.Context(), is, &want) }
 }

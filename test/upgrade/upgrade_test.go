@@ -66,7 +66,8 @@ var rows = []struct {
 	by      syscall.Signal
 	// epoch says that Redis has lost something before.
 	epoch bool
-	// miscounts says that a previous server settles tasks of a job, without counting them there (docs/PROTOCOL.md#versions).
+	// miscounts says that a previous server settles tasks of a job, without counting them there. A lap of
+	// a current one corrects that later (server.TestJobIsCountedAgain).
 	miscounts bool
 }{
 	{

@@ -303,6 +303,7 @@ type bulkReport struct {
 	Ended     []int64         `json:"terminated,omitzero"`
 	Held      []int64         `json:"held,omitzero"`
 	Released  []int64         `json:"released,omitzero"`
+	Set       []int64         `json:"set,omitzero"`
 	Opened    []bulk.Affected `json:"opened,omitzero"`
 	Existing  []bulk.Affected `json:"existing,omitzero"`
 	Unchanged []int64         `json:"unchanged"`
@@ -324,7 +325,7 @@ func (b *bulkVerb) object(s *session, t *bulk.Tally, broken error) *bulkReport {
 	report := &bulkReport{DryRun: s.dryRun, Unchanged: []int64{}, NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
 	changed := map[string]*[]int64{
 		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
-		"held": &report.Held, "released": &report.Released,
+		"held": &report.Held, "released": &report.Released, "set": &report.Set,
 	}
 	opened := map[string]*[]bulk.Affected{openedField: &report.Opened, "existing": &report.Existing}
 	for _, e := range b.effects {

@@ -177,3 +177,27 @@ func TestBulkInTheMiddle(t *testing.T) {
 		}
 	}
 }
+
+// Words with an equals sign are attributes, the others say which tasks get them.
+func TestAttr(t *testing.T) {
+	t.Parallel()
+	b := played(t) // tasks 1 to 5
+	wantText(t, b.must("attr", "1,5", "4", "phase=first", "owner=ann", "--reason", "a look"), "set for 3\n")
+	wantText(t, b.must("show", "1"), "owner=ann, phase=first", "attributes owner, phase set by "+operator()+": a look")
+	wantText(t, b.must("attr", "--attr", "phase=first", "--attr", "none=", "--dry-run", "owner="), "would set for 3: 1,4-5\n")
+	if object := b.value(1, "attr", "4,9", "owner=").(map[string]any); ids(object["set"]) != "4" || ids(object["not_found"]) != "9" {
+		t.Errorf("%v", object)
+	}
+	if list := b.value(0, "ls", "--attr", "phase=first", "--attr", "owner=").([]any); len(list) != 1 || list[0].(map[string]any)["id"] != 4.0 {
+		t.Errorf("%v", list)
+	}
+	wantText(t, b.must("results", "1", "--jsonl"), `"meta":{"owner":"ann","phase":"first"}`)
+	for args, say := range map[string]string{
+		"attr 1": "say which attributes to set, as name=text", "attr x=1": "which tasks", "attr all x=1": "add --yes",
+		"attr 1 No=1": "small letters", "ls --attr phase": "write name=text", "ls --attr No=1": "small letters",
+	} {
+		if r := b.run(strings.Fields(args)...); r.code != 2 || !strings.Contains(r.err, say) {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+}

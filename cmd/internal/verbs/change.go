@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,6 +103,49 @@ func (a *app) release() *cobra.Command {
 		"  tdf-manager release 3-9\n  tdf-manager release --queue nightly\n  tdf-manager release all")
 }
 
+// attributing is the verb attr with the attributes that it sets.
+type attributing struct {
+	bulkVerb
+
+	set map[string]string
+}
+
+func (a *app) attr() *cobra.Command {
+	v := &attributing{bulkVerb: bulkVerb{
+		states: statemachine.States(), careful: true, effects: []effect{{"set", "set for %d", "would set for %d"}},
+		remedy: func(statemachine.State) string { return "" },
+	}}
+	v.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
+		changes, err := s.manager.SetMeta(ctx, ids, v.set, s.change())
+		t.AddChanges(changes, func(*manager.Change) string { return "set" })
+		return err
+	}
+	cmd := withReason(v.command(a, attrFlag, "Set attributes of tasks",
+		"attr sets attributes of tasks in whichever state they are, archived ones too; name= removes one. A\n"+
+			"program has them as TDF_META_NAME from its next round on; show, results and ls --attr read them.",
+		"  tdf-manager attr 7 reviewed=yes\n"+
+			"  tdf-manager attr j7 phase=second owner=\n"+
+			"  tdf-manager attr --queue nightly --attr phase=first phase=second"))
+	cmd.Use, cmd.RunE = attrFlag+" [TASKS] NAME=TEXT...", a.withManager(v.do)
+	return cmd
+}
+
+func (v *attributing) do(ctx context.Context, s *session) (err error) {
+	pair := func(word string) bool { return strings.Contains(word, "=") }
+	words := s.args
+	s.args = slices.DeleteFunc(slices.Clone(words), pair)
+	if v.set, err = pairs(slices.DeleteFunc(words, func(word string) bool { return !pair(word) }), noText); err == nil && v.set == nil {
+		err = cli.Usagef("say which attributes to set, as name=text, such as phase=load; name= removes one")
+	}
+	if err == nil {
+		err = task.CheckMeta(v.set)
+	}
+	if err != nil {
+		return err
+	}
+	return v.bulkVerb.do(ctx, s)
+}
+
 // retrying is the verb retry with its flags.
 type retrying struct {
 	bulkVerb
@@ -180,7 +224,7 @@ func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *bulk.T
 
 // selectorHelp tells how tasks are named, in the help of all verbs that take some.
 const selectorHelp = "Name tasks as 7, 3-9, 1,3,5-8 or all, or a job as j7 (see jobs), or last, the job of the task opened\n" +
-	"last. --state, --queue, --program and --match select among them, or, without names, among all tasks."
+	"last. --state, --queue, --program, --attr and --match select among them, or, without names, among all tasks."
 
 // retriedHelp says what --state leaves out in verbs that look at tasks. Those that go on with them take it too.
 const retriedHelp = "--state failed, or another end, leaves it out."
@@ -193,7 +237,20 @@ func (c *choice) flags(cmd *cobra.Command) {
 	flags.StringSliceVar(&c.States, "state", nil, "only tasks in these states, separated by commas")
 	flags.StringVar(&c.Queue, "queue", "", "only tasks of this queue")
 	flags.StringVar(&c.Program, "program", "", "only tasks of this program")
+	flags.Func(attrFlag, "only tasks with this attribute, as `name=text`, or name= for those without; may be repeated", c.attr)
 	flags.StringVar(&c.Match, "match", "", "only tasks whose last error matches this regular expression")
+}
+
+func (c *choice) attr(text string) error {
+	one, err := pairs([]string{text}, noText)
+	if err == nil {
+		err = task.CheckMeta(one)
+	}
+	if c.Meta == nil {
+		c.Meta = map[string]string{}
+	}
+	maps.Copy(c.Meta, one)
+	return err
 }
 
 // selection puts words and flags together.

@@ -83,4 +83,7 @@ const (
 	keyField        = "key"
 )
 
+// attrFlag is the flag for metaField, and the verb that changes it.
+const attrFlag = "attr"
+
 const listAlias = "list" // of the verbs ls

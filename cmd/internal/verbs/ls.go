@@ -263,7 +263,8 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 // counted one by one.
 func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) {
 	for _, state := range more {
-		known := sel.Plan == 0 && sel.Queue == "" && sel.Program == "" && sel.Match == nil && (!sel.NotRetried || !state.IsOutcome())
+		known := sel.Plan == 0 && sel.Queue == "" && sel.Program == "" && len(sel.Meta) == 0 && sel.Match == nil &&
+			(!sel.NotRetried || !state.IsOutcome())
 		some := state == statemachine.Archived && len(sel.States) > 0 && !slices.Contains(sel.States, state) // by their outcomes
 		if known && !some {
 			s.note("%d more tasks are %s; see them with --limit 0", counts[state]-int64(l.limit), state)

@@ -30,6 +30,8 @@ type resultRow struct {
 	Key     string   `json:"key,omitempty"`
 	Program string   `json:"program"`
 	Words   []string `json:"words,omitzero"`
+	// Meta are the attributes.
+	Meta map[string]string `json:"meta,omitempty"`
 	// State is how the task ended, or where it is.
 	State    statemachine.State `json:"state"`
 	ExitCode *int               `json:"exit_code,omitempty"`
@@ -65,7 +67,7 @@ const partialRecord = "record"
 func newResultRow(t *task.Task) *resultRow {
 	r := &resultRow{
 		ID: t.ID, Key: t.Key, Program: strings.ToValidUTF8(t.Program, "\ufffd"), State: t.End(),
-		RetriedBy: t.RetriedBy, named: namedBy(t), input: task.InputText(t.Input, t.Argv),
+		Meta: t.Meta, RetriedBy: t.RetriedBy, named: namedBy(t), input: task.InputText(t.Input, t.Argv),
 	}
 	r.Words = append([]string{}, r.words...)
 	if last := t.Last(); last != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
-	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -110,7 +109,9 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
 	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node (mem=2048: MiB); may be repeated")
 	flags.IntVar(&sub.cpus, task.CPUs, 1, "slots of its worker that the task takes")
-	flags.StringArrayVar(&sub.meta, metaField, nil, "name=text that is passed on with the task; may be repeated")
+	flags.StringArrayVar(&sub.meta, attrFlag, nil, "name=text for an attribute of the task, which may change later; may be repeated")
+	flags.Func(metaField, "", func(text string) error { return fmt.Errorf("the flag is --%s now; write --%[1]s %s", attrFlag, text) })
+	_ = flags.MarkHidden(metaField) // it is there
 	flags.StringArrayVarP(&sub.variables, envField, "e", nil,
 		"KEY=VALUE for the environment of the program, or KEY as it is set here; may be repeated")
 	flags.StringVar(&sub.stdin, stdinField, "", "file that each program reads from its standard input (- is stdin)")
@@ -130,9 +131,7 @@ func (sub *submission) given(now time.Time) (task.Spec, error) {
 		spec.Hold = task.HeldText
 	}
 	var err error
-	if spec.Meta, err = pairs(sub.meta, func(name string) (string, error) {
-		return "", &statemachine.FieldError{Field: metaField, Value: name, Want: "name=text"}
-	}); err != nil {
+	if spec.Meta, err = pairs(sub.meta, noText); err != nil {
 		return spec, err
 	}
 	if spec.Variables, err = pairs(sub.variables, variableHere); err != nil {
@@ -162,6 +161,11 @@ func (sub *submission) demands() []string {
 		return sub.resources
 	}
 	return append(slices.Clip(sub.resources), task.CPUs+"="+strconv.Itoa(sub.cpus))
+}
+
+// noText is the answer to the name of an attribute alone.
+func noText(name string) (string, error) {
+	return "", cli.Usagef("--%s %q: write name=text, such as phase=load", attrFlag, name)
 }
 
 // pairs reads texts of the form name=text. missing gives the text of a name alone; nil if there are no pairs.

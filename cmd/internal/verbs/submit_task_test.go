@@ -51,15 +51,17 @@ func TestSubmitDemands(t *testing.T) {
 	wantFields(t, b, 4, map[string]string{"labels": "x=y", "resources": "gpu=2", "state": "open", "hold": ""})
 	b.must("submit", "--program", "p", "--queue", "q", "--label", "none", "--resource", "none")
 	wantFields(t, b, 5, map[string]string{"labels": "", "resources": ""})
-	b.must("submit", "--program", "p", "--queue", "q", "--hold", "--comment", "with more memory", "--meta", "tenant=acme",
-		"--meta", "trace=a=1,b=2")
+	b.must("submit", "--program", "p", "--queue", "q", "--hold", "--comment", "with more memory", "--attr", "tenant=acme",
+		"--attr", "trace=a=1,b=2")
 	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": task.HeldText, "comment": "with more memory",
 		"meta": `{"tenant":"acme","trace":"a=1,b=2"}`})
 	wantText(t, b.must("show", "6"), "with more memory", "tenant=acme, trace=a=1,b=2")
 	b.must("submit", "--program", "p", "--cpus", "4", "--resource", "mem=64")
 	wantFields(t, b, 7, map[string]string{"resources": "cpus=4,mem=64"})
-	if r := b.run("submit", "--program", "p", "--meta", "tenant"); r.code == 0 {
-		t.Errorf("%+v", r)
+	for flag, say := range map[string]string{"--attr": "--attr \"tenant\": write name=text", "--meta": "the flag is --attr now; write --attr tenant"} {
+		if r := b.run("submit", "--program", "p", flag, "tenant"); r.code != 2 || !strings.Contains(r.err, say) {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 

@@ -392,6 +392,9 @@ func jobCut(ctx context.Context, s *session, p *task.Plan) (ids []int64, err err
 
 // jobFailures are the first tasks of a job that have not succeeded.
 func jobFailures(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
+	if len(p.Failures) > 0 {
+		return p.Failures, nil
+	}
 	sel := manager.Selection{Plan: p.ID, All: true, NotRetried: true}
 	for _, state := range statemachine.Outcomes() {
 		if state != statemachine.Succeeded && p.Ended[state] > 0 {

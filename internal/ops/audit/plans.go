@@ -1,11 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/plans"
@@ -107,6 +110,9 @@ func (a *auditor) plan(ctx context.Context, id task.PlanID) error {
 		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining && s.Room() {
 			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", s.Freed, id))
 		}
+		if err := a.awaits(ctx, id); err != nil && !errors.Is(err, task.ErrNoPlan) {
+			return err
+		}
 		if err := p.steps(ctx); err != nil && !errors.Is(err, task.ErrNoPlan) {
 			return err
 		}
@@ -114,13 +120,52 @@ func (a *auditor) plan(ctx context.Context, id task.PlanID) error {
 	}
 }
 
-// still reports whether nothing was added to a plan, retried, ended, or opened of its steps while it was read: what is
-// listed only grows, and while it does not, what is left only shrinks.
-func (p *planAudit) still() bool {
-	before, after := p.before, p.after
-	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State &&
-		before.Purged == after.Purged && before.Growing == after.Growing && before.Growth == after.Growth
+// awaits audits what a job is held for that comes after others. An end of these is told in one script, but read in several: what is wrong
+// is looked at again.
+func (a *auditor) awaits(ctx context.Context, id task.PlanID) error {
+	var found []Violation
+	for range looks {
+		job, err := a.store.PlanSum(ctx, id)
+		if err != nil || job.State != task.PlanHeld || len(job.After) == 0 {
+			return err
+		}
+		if job.Awaits == "" && !strings.HasPrefix(job.HeldBy, "job j") { // a person holds it
+			return nil
+		}
+		if found, err = a.wrongAwaits(ctx, job); err != nil || len(found) == 0 {
+			return err
+		}
+	}
+	a.say(found...)
+	return nil
 }
+
+// wrongAwaits: a job waits for as many plans as are not over, and each of these will tell it.
+func (a *auditor) wrongAwaits(ctx context.Context, job *plans.PlanSum) (found []Violation, err error) {
+	say := func(format string, args ...any) { found = append(found, sprint(0, Plan, format, args...)) }
+	under := map[task.PlanID]bool{}
+	for _, after := range job.After {
+		p, err := a.store.PlanSum(ctx, after.Plan)
+		if errors.Is(err, task.ErrNoPlan) || err == nil && p.Done() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		under[p.ID] = true
+		told := strconv.FormatInt(int64(job.ID), 10) + ":"
+		if !slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, told) }) {
+			say("job %s comes after plan %d, which will not tell it of its end", plans.JobName(job.ID), p.ID)
+		}
+	}
+	if counted := strconv.Itoa(len(under)); found == nil && cmp.Or(job.Awaits, "0") != counted || found == nil && len(under) == 0 {
+		say("job %s is held for %s plans, and %s that it comes after are not over", plans.JobName(job.ID), cmp.Or(job.Awaits, "0"), counted)
+	}
+	return found, nil
+}
+
+// still reports whether nothing happened to a plan while it was read.
+func (p *planAudit) still() bool { return p.before.Still(p.after) }
 
 // read reads the whole plan, and what it counts before and after that.
 func (p *planAudit) read(ctx context.Context) (err error) {
@@ -222,24 +267,13 @@ func (p *planAudit) belonging() {
 // tally is what a plan should count: its tasks by what became of them, without those that were retried, and with those that have left
 // Redis, which it has counted itself.
 func (p *planAudit) tally() (n plans.PlanSum) {
-	n.Ended, n.Skipped = maps.Clone(p.after.PurgedEnded), p.after.PurgedSkipped
+	n = p.after.Away()
 	for _, t := range p.tasks {
-		switch {
-		case t.RetriedBy != 0:
-		case t.End == statemachine.None:
-			n.Left++
-		case t.Skipped:
-			n.Skipped++
-		default:
-			n.Ended[t.End]++
-		}
+		n.Count(t)
 	}
 	n.Total = n.Left + n.Skipped
-	for end, tasks := range n.Ended {
+	for _, tasks := range n.Ended {
 		n.Total += tasks
-		if end != statemachine.Succeeded {
-			n.Bad += tasks
-		}
 	}
 	return n
 }

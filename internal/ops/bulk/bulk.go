@@ -26,6 +26,8 @@ type Filter struct {
 	// States are names of states; Match is a regular expression.
 	States                []string
 	Queue, Program, Match string
+	// Meta are attributes; see [manager.Selection].
+	Meta map[string]string
 
 	job task.PlanID // that Selection has found in Tasks
 }
@@ -51,7 +53,7 @@ func badTasks(part, remedy string) error {
 
 // Narrow reports whether the filter has a condition beside ids: of Tasks a job is one, once Selection has read it.
 func (f *Filter) Narrow() bool {
-	return f.job > 0 || len(f.States) > 0 || f.Queue != "" || f.Program != "" || f.Match != ""
+	return f.job > 0 || len(f.States) > 0 || f.Queue != "" || f.Program != "" || f.Match != "" || len(f.Meta) > 0
 }
 
 // OnlyJob reports whether Selection has found a job, and no other condition.
@@ -71,7 +73,7 @@ type Last struct {
 // Conditions alone mean all tasks that fit; without any nothing is chosen: neither IDs nor All.
 // The error is a [FilterError], or that of newest.
 func (f *Filter) Selection(newest func() (Last, error)) (manager.Selection, error) {
-	sel := manager.Selection{Queue: f.Queue, Program: f.Program}
+	sel := manager.Selection{Queue: f.Queue, Program: f.Program, Meta: f.Meta}
 	for _, name := range f.States {
 		state := statemachine.State(name)
 		if !state.Valid() {

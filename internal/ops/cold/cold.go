@@ -101,7 +101,7 @@ func (c choice) meansHead(e *archive.Entry) bool {
 
 // meansEntry judges an entry by all conditions. It reads the whole record only if one of them needs that.
 func (c choice) meansEntry(e *archive.Entry) (bool, error) {
-	if c.Queue == "" && c.Program == "" && c.Plan == 0 && len(c.Labels) == 0 && c.Match == nil && !c.NotRetried {
+	if c.Queue == "" && c.Program == "" && c.Plan == 0 && len(c.Labels) == 0 && len(c.Meta) == 0 && c.Match == nil && !c.NotRetried {
 		return c.meansHead(e), nil
 	}
 	t, err := c.task(e)

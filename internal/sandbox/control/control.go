@@ -3,15 +3,16 @@
 //
 // The program writes lines key=value to that file, which it may create, append
 // to or replace. Known are "progress": a part from 0 to 1 or a percentage, then
-// optionally a space and a text, and "result": all that stands behind the equals
-// sign, byte for byte, as in
+// optionally a space and a text, "attr NAME": an attribute of the task, and "result": all
+// that stands behind the equals sign, byte for byte, as in
 //
 //	progress=0.4 reading input
 //	progress=40% reading input
+//	attr phase=reading
 //	result=42
 //
-// The last good line counts. Progress counts once its line feed is written, and
-// only the last 64 KiB are looked at; the result is what the file says when the
+// The last good line counts. Progress and attributes count once the line feed is written,
+// and each look is at the last 64 KiB; the result is what the file says when the
 // program has ended (see [Reader.Result]). The program is not trusted: nothing is
 // followed that is not a plain file, and reading never blocks.
 package control
@@ -55,8 +56,11 @@ type Reader struct {
 	// As runs what opens the file, with the rights of the program's user: a hard link
 	// to a file that the program cannot read is not read for it. Nil is this process'.
 	As func(open func() error) error
+	// Attr checks an attribute; nil takes all.
+	Attr func(name, text string) error
 
 	progress Progress
+	attrs    map[string]string
 	warnings []string
 	seen     stamp
 }
@@ -73,6 +77,9 @@ func (r *Reader) Poll() (p Progress, changed bool, err error) {
 	r.parse(text)
 	return r.progress, r.progress != before, nil
 }
+
+// Attrs are the attributes that the program has set by the Poll before, with what it has said of each last: an empty text removes one.
+func (r *Reader) Attrs() map[string]string { return r.attrs }
 
 // Warnings are the lines that were not understood, in the program's own words
 // but made printable; each is told once and at most ten altogether.
@@ -188,11 +195,15 @@ func (r *Reader) parse(text string) {
 			continue
 		}
 		key, value, ok := strings.Cut(line, "=")
-		switch key = strings.TrimSpace(key); {
+		key = strings.TrimSpace(key)
+		name, attr := strings.CutPrefix(key, "attr ")
+		switch {
 		case !ok:
 			r.warn("line %q is not of the form key=value", clean(line, maxShown))
 		case key == "progress":
 			r.take(value)
+		case attr:
+			r.takeAttr(strings.TrimSpace(name), strings.TrimSpace(value))
 		case key == resultKey: // at the end, by Result
 		default:
 			r.warn("unknown key %q", clean(key, maxShown))
@@ -207,6 +218,28 @@ func (r *Reader) take(value string) {
 		return
 	}
 	r.progress = p
+}
+
+// mostAttrs bounds how many names one program can set, or remove, of its task.
+const mostAttrs = 64
+
+func (r *Reader) takeAttr(name, text string) {
+	_, known := r.attrs[name]
+	var err error
+	switch {
+	case !known && len(r.attrs) == mostAttrs:
+		err = fmt.Errorf("a program can set at most %d attributes", mostAttrs)
+	case r.Attr != nil:
+		err = r.Attr(name, text)
+	}
+	if err != nil {
+		r.warn("attr %s: %v", clean(name, maxShown), err)
+		return
+	}
+	if r.attrs == nil {
+		r.attrs = map[string]string{}
+	}
+	r.attrs[name] = text
 }
 
 func parseProgress(value string) (Progress, error) {

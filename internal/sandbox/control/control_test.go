@@ -2,6 +2,8 @@ package control
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -191,5 +193,40 @@ func BenchmarkPollUnchanged(b *testing.B) {
 		if _, _, err := r.Poll(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The last line of each attribute counts, also if it is no longer in the part that is looked at.
+func TestAttrs(t *testing.T) {
+	t.Parallel()
+	r := Reader{Path: filepath.Join(t.TempDir(), "c"), Attr: func(name, _ string) error {
+		if name == "bad" {
+			return errors.New("refused")
+		}
+		return nil
+	}}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(r.Path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, changed, err := r.Poll(); err != nil || changed {
+			t.Errorf("%v, %v", changed, err)
+		}
+	}
+	write("attr a=1\nattr b = x=y \nattr a=2\nattr bad=1\nattr unended=1")
+	if got := r.Attrs(); !maps.Equal(got, map[string]string{"a": "2", "b": "x=y"}) {
+		t.Errorf("%q", got)
+	}
+	if w := r.Warnings(); len(w) != 1 || w[0] != "attr bad: refused" {
+		t.Errorf("%q", w)
+	}
+	var many strings.Builder
+	for i := range 2 * mostAttrs {
+		fmt.Fprintf(&many, "attr n%d=%s\n", i, strings.Repeat("x", 10))
+	}
+	write(many.String() + "attr a=\n")
+	if got := r.Attrs(); len(got) != mostAttrs || got["a"] != "" || got["b"] != "x=y" {
+		t.Errorf("%d: %q", len(got), got)
 	}
 }

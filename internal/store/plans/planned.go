@@ -3,7 +3,9 @@ package plans
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -187,6 +189,9 @@ type PlanSum struct {
 	// others of them had ended.
 	Purged, PurgedSkipped int64
 	PurgedEnded           map[statemachine.State]int64
+	// Awaits is for how many plans a job is held, "" for none; Before are the jobs that wait for the plan, as 7:any or 9: each.
+	Awaits string
+	Before []string
 	// Kept says that there are steps to be opened later, and Growth that the servers are to look at them.
 	Kept, Growth bool
 }
@@ -212,6 +217,7 @@ func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 	}
 	fields := hash.Val()
 	sum := &PlanSum{Plan: decodePlan(id, fields), Listed: listed.Val(), Freed: freed.Val(), Draining: draining.Err() == nil}
+	sum.Awaits, sum.Before = fields["awaits"], strings.Fields(fields["before"])
 	sum.Kept, sum.Growth = kept.Val() > 0, growth.Err() == nil
 	if sum.State == "" {
 		return nil, noPlan(id)
@@ -223,6 +229,70 @@ func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 		sum.PurgedEnded[end] = number("purged:" + string(end))
 	}
 	return sum, nil
+}
+
+// Done reports whether the plan is over, for the jobs that come after it.
+func (s *PlanSum) Done() bool {
+	return s.Left <= 0 && (s.State == task.PlanCompleted || s.State == task.PlanFailed || s.State == task.PlanCancelled)
+}
+
+// Away is a sum of the tasks that have left Redis, for [PlanSum.Count] to go on with.
+func (s *PlanSum) Away() (n PlanSum) {
+	n.Ended, n.Skipped = maps.Clone(s.PurgedEnded), s.PurgedSkipped
+	for end, tasks := range n.Ended {
+		if end != statemachine.Succeeded {
+			n.Bad += tasks
+		}
+	}
+	return n
+}
+
+// mostFailures is how many tasks the scripts note in Failures.
+const mostFailures = 5
+
+// Count adds a task of the plan. One that was retried does not count: its retry does.
+func (s *PlanSum) Count(t *Planned) {
+	switch {
+	case t.RetriedBy != 0:
+	case t.End == statemachine.None:
+		s.Left++
+	case t.Skipped:
+		s.Skipped++
+	default:
+		s.Ended[t.End]++
+		if t.End == statemachine.Succeeded {
+			break
+		}
+		if s.Bad++; len(s.Failures) < mostFailures {
+			s.Failures = append(s.Failures, t.ID)
+		}
+	}
+}
+
+// Still reports whether nothing was added to the plan, retried, counted or removed from s to after: what is listed only grows, and while
+// it does not, what is left only shrinks.
+func (s *PlanSum) Still(after *PlanSum) bool {
+	return s.Listed == after.Listed && s.Left == after.Left && s.State == after.State && s.Purged == after.Purged &&
+		s.Growing == after.Growing && s.Growth == after.Growth
+}
+
+// Retally makes a job count what its tasks say, if it has not changed since it was read as it is; it reports whether it did.
+func (s *Plans) Retally(ctx context.Context, is, want *PlanSum) (bool, error) {
+	failures := make([]string, len(want.Failures))
+	for i, id := range want.Failures {
+		failures[i] = strconv.FormatInt(id, 10)
+	}
+	args := []any{
+		int64(is.ID), string(is.State), is.Listed, is.Purged, is.Left, want.Left, want.Bad, strings.Join(failures, " "),
+		"skipped", want.Skipped,
+	}
+	for _, end := range statemachine.Outcomes() {
+		if end != statemachine.Succeeded { // which is what is left of the total
+			args = append(args, string(end), want.Ended[end])
+		}
+	}
+	v, err := s.Run(ctx, "retally", conn.Subject{Plan: is.ID}, args...)
+	return v == int64(1) || v == int64(2), err
 }
 
 // Requeue puts back on the lists of the servers what belongs there, and takes off what does not, about a task of a

@@ -23,6 +23,7 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"regrow":  {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
 	"first":   {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true},
 	"results": {Libs: []string{conn.LibTypes, conn.LibPlans}},
+	"retally": {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 	"redrain": {Libs: []string{conn.LibTypes, conn.LibPlans}, Writes: true, Relieves: true},
 }}
 

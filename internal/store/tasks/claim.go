@@ -335,6 +335,10 @@ type Turn struct {
 // Turn is [Tasks.Apply], of at least one commit, and then [Tasks.Claim], if req is not nil, in one trip to Redis. Each is
 // carried out, or not, as it would be alone; but where the moves fail as a whole, nothing is claimed.
 func (s *Tasks) Turn(ctx context.Context, commits []Commit, req *ClaimRequest) (t Turn) {
+	commits, err := s.withMeta(ctx, commits)
+	if err != nil {
+		return Turn{Moved: err, Claimed: err}
+	}
 	if req == nil {
 		t.Outcomes, t.Moved = s.Apply(ctx, commits...)
 		return t

@@ -2,7 +2,9 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,3 +143,76 @@ func (far Progress) String() string {
 
 // maxProgress is how many bytes of a progress text are kept.
 const maxProgress = 256
+
+// MetaChange sets attributes of tasks.
+type MetaChange struct {
+	// Set has the texts by their names. An empty one removes the attribute; others stay as they are.
+	Set map[string]string
+	// Writer and Text are for the logs of the tasks that change; no line without a text.
+	Writer, Text string
+	// DryRun changes nothing.
+	DryRun bool
+}
+
+// SetMeta sets attributes of up to [MaxMoves] tasks, in whichever state they are, each on its own. It returns their states, and what
+// became of each: an error that matches [task.ErrDamaged], also if there is no such task, or is a [*statemachine.FieldError] if it would
+// have too many.
+func (s *Tasks) SetMeta(ctx context.Context, ids []int64, c MetaChange) ([]statemachine.State, []Outcome, error) {
+	return s.setMeta(ctx, ids, &c, &statemachine.Move{})
+}
+
+// setMeta does so for the worker that runs a task only, if round names a claim.
+func (s *Tasks) setMeta(
+	ctx context.Context, ids []int64, c *MetaChange, round *statemachine.Move,
+) (states []statemachine.State, outcomes []Outcome, err error) {
+	of := conn.Subject{}
+	for _, id := range ids {
+		of.More = append(of.More, s.Keys.Task(id))
+	}
+	args := append(make([]any, 0, 8+2*len(c.Set)), string(statemachine.Running), round.Round, round.Claim, task.MaxMeta,
+		conn.Flag(c.DryRun), writer(c.Writer), c.Text, 2*len(c.Set))
+	for name, text := range c.Set {
+		args = append(args, name, text)
+	}
+	r, err := s.RunList(ctx, "meta", of, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, id := range ids {
+		states, outcomes = append(states, statemachine.State(r.Text(2*i+1))), append(outcomes, moveOutcome(id, r.Number(2*i)))
+	}
+	return states, outcomes, nil
+}
+
+// tellMeta sets what a worker says of the attributes of a round that runs.
+func (s *Tasks) tellMeta(ctx context.Context, round *statemachine.Move, set map[string]string) error {
+	if len(set) == 0 {
+		return nil
+	}
+	_, outcomes, err := s.setMeta(ctx, []int64{round.ID}, &MetaChange{Set: set}, round)
+	if err != nil {
+		return err
+	}
+	return outcomes[0].Err
+}
+
+// withMeta sets the attributes that come along with reports. What is refused stands in the log of the task, unless its round is over.
+func (s *Tasks) withMeta(ctx context.Context, commits []Commit) ([]Commit, error) {
+	if !slices.ContainsFunc(commits, func(o Commit) bool { return len(o.Meta) > 0 }) {
+		return commits, nil
+	}
+	commits = slices.Clone(commits)
+	for i := range commits {
+		o := &commits[i]
+		err := s.tellMeta(ctx, &o.Move, o.Meta)
+		refused, ok := errors.AsType[*statemachine.FieldError](err)
+		switch {
+		case ok:
+			at, _ := s.Now(ctx)
+			o.Lines = append(slices.Clip(o.Lines), Line{At: at, Text: refused.Error()})
+		case err != nil && !errors.Is(err, statemachine.ErrStale) && !errors.Is(err, task.ErrDamaged): // which the move meets as well
+			return nil, err
+		}
+	}
+	return commits, nil
+}

@@ -33,6 +33,8 @@ type Commit struct {
 	// Node says what the move tells of the node of the round, for the judge of
 	// nodes: NodeGood, NodeBad, or nothing.
 	Node NodeNews
+	// Meta are attributes that are set before the move of a worker; see [News].
+	Meta map[string]string
 }
 
 // NodeNews is what the end of a round says of its node.
@@ -150,7 +152,7 @@ func (o *Commit) check() error {
 	return nil
 }
 
-// moveOutcome is the one place where the codes of the scripts move, stop and take get
+// moveOutcome is the one place where the codes of the scripts move, stop, meta and take get
 // their meaning.
 func moveOutcome(id, code int64) Outcome {
 	switch code {
@@ -168,6 +170,11 @@ func moveOutcome(id, code int64) Outcome {
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStopAsked)}
 	case -5:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w: %w", id, conn.ErrHandled, statemachine.ErrConflict)}
+	case -6:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: &statemachine.FieldError{
+			Field: "meta", Value: fmt.Sprintf("task %d with these attributes", id),
+			Want: fmt.Sprintf("a task with at most %d attributes; remove some first", task.MaxMeta),
+		}}
 	default:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: &conn.DamageError{ID: id, Reason: "hash is missing or damaged"}}
 	}
@@ -423,6 +430,8 @@ type News struct {
 	Lines []Line
 	// Progress is nil if there is none to tell.
 	Progress *Progress
+	// Meta are attributes that the task is to have, by their names; an empty text removes one.
+	Meta map[string]string
 	// Chunks are of what the program writes, while somebody follows the task; the
 	// newest 64 are kept.
 	Chunks []Chunk
@@ -439,8 +448,9 @@ func (s *Tasks) Tell(ctx context.Context, worker string, t *statemachine.Task, n
 			return err
 		}
 	}
-	if len(n.Chunks) == 0 {
-		return nil
+	round := statemachine.Move{ID: t.ID, Round: t.Round, Claim: t.Current.Claim}
+	if err := s.tellMeta(ctx, &round, n.Meta); err != nil || len(n.Chunks) == 0 {
+		return err
 	}
 	return s.sendChunks(ctx, t, n.Chunks)
 }

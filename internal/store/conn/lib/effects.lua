@@ -15,7 +15,7 @@ local function inplan(field, id, key, kind)
   if kind.from == 'blocked' then of.moved[#of.moved + 1] = id end
   if kind.wake == 'ended' then
     local t = plan == field and redis.call('HMGET', key, 'feeds', 'skipped', 'grows') or {}
-    of.windowed = string.sub(field, 1, 1) == 'w'
+    of.job, of.windowed = plan ~= field, string.sub(field, 1, 1) == 'w'
     of.ended[#of.ended + 1] = {id = id, outcome = kind.to, skipped = t[2] == '1', grows = t[3] == '1'}
     if t[1] == '1' then feeding[#feeding + 1] = 't' .. id end
   elseif kind.to == 'blocked' and redis.pcall('HGET', K.plan(plan), 'state') == 'held' then
@@ -51,7 +51,11 @@ local function inplans()
     local ends
     for _, t in ipairs(of.ended) do ends = sum(ends or {}, t.outcome, t.skipped, 1) end
     local left = of.left and remaining(K.plan(id), of.left)
-    if ends then left = account(id, ends) end
+    if ends then
+      local bad
+      left, bad = account(id, ends)
+      if bad and of.job and bad - ends.bad < 5 then blame(id, of.ended) end
+    end
     for _, t in ipairs(of.ended) do
       if t.grows then sourced(id, t.id, t.outcome, t.skipped, wall.text) end
     end

@@ -131,6 +131,7 @@ local function replace(t)
   if old[7] == '1' then t.grows, t.feeds = true, true end
   known[old[6]] = {id = t.id, plan = id, feeds = t.feeds} -- for those of the same request that need it
   account(id, sum({}, ending(old[1], old[4]), old[5] == '1', -1))
+  if plan[4] then forgive(id, old[6]) end
   if plan[3] == old[6] or plan[1] == 'failed' or plan[1] == 'completed' then plan[1] = 'ready' end
 end
 
