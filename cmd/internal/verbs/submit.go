@@ -296,12 +296,9 @@ func (sub *submission) checkFlags(s *session) error {
 	return nil
 }
 
-// checkWhat refuses a submission that does not say what is to be run, or to be returned.
+// checkWhat refuses a submission that does not say what is to be run.
 func (sub *submission) checkWhat(s *session) error {
 	flags := s.cmd.Flags()
-	if flags.Changed("return-to") && !flags.Changed(returnField) && sub.fromJSON == "" {
-		return cli.Usagef("--return-to says where files go, and nothing is returned; name the files by --return")
-	}
 	if *sub.texts[programField] != "" || flags.Changed("from-json") {
 		return nil
 	}

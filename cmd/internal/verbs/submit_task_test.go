@@ -58,6 +58,8 @@ func TestSubmitDemands(t *testing.T) {
 	wantText(t, b.must("show", "6"), "with more memory", "tenant=acme, trace=a=1,b=2")
 	b.must("submit", "--program", "p", "--cpus", "4", "--resource", "mem=64")
 	wantFields(t, b, 7, map[string]string{"resources": "cpus=4,mem=64"})
+	b.must("submit", "--program", "p", "--return-to", "/x") // output beyond the record goes there
+	wantFields(t, b, 8, map[string]string{"return_to": "file:/x"})
 	for flag, say := range map[string]string{"--attr": "--attr \"tenant\": write name=text", "--meta": "the flag is --attr now; write --attr tenant"} {
 		if r := b.run("submit", "--program", "p", flag, "tenant"); r.code != 2 || !strings.Contains(r.err, say) {
 			t.Errorf("%+v", r)
@@ -155,7 +157,6 @@ func TestSubmitRefusesDemands(t *testing.T) {
 		"--array 1-3 --each-line -":  {"none of the others"},
 		"--each-line - --key k":      {"--key", "--request-key"},
 		"--from-json - --array 1":    {"none of the others"},
-		"--return-to /x":             {"nothing is returned; name the files by --return"},
 	} {
 		r := b.unchanged(append([]string{"submit", "--program", "p"}, fields(args)...)...)
 		if r.code != 2 {
