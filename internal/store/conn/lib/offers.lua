@@ -22,7 +22,7 @@ local function candidates()
     for b = 1, n do
       local demand, cpus = ARGV[a + 2], nil
       if demand ~= '' then demand, cpus = narrowed(demand) end
-      q.buckets[b] = {priority = tonumber(ARGV[a + 1]), demand = demand, cpus = cpus, width = cpus or 1, ready = KEYS[buckets + 1],
+      q.buckets[b] = {priority = tonumber(ARGV[a + 1]), demand = demand, cpus = cpus, width = cpus or 1, plain = ARGV[a + 2] == '', ready = KEYS[buckets + 1],
         wake = KEYS[buckets + 2], from = 0, size = 1, at = 1, last = 0, gone = {}} -- what heads have read of it
       q.demands = q.demands or ARGV[a + 2] ~= ''
       a, buckets = a + 2, buckets + 2
@@ -60,7 +60,7 @@ end
 -- tasks take more slots than are free is passed over, or ends the claim, if the worker gathers slots for it.
 local function best(q)
   local b = foremost(q)
-  if not b or b.demand == '' and not wide(b) then return b end
+  if not b or b.plain then return b end
   local but, kept = {}, {}
   while b do
     free = free or b.demand ~= '' and resources() or nil
