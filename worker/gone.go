@@ -156,7 +156,7 @@ func isGone(ctx context.Context, err error) bool {
 // version that others could run.
 func (r *round) fetchFirst(ctx context.Context, source string, ensure func() (fetch.Version, error)) (fetch.Version, error) {
 	r.Spec.Source = source
-	key := first{cmp.Or(r.Plan, r.Job), source}
+	key := first{r.worker.lease.last().Incarnation, cmp.Or(r.Plan, r.Job), source}
 	if key.plan == 0 {
 		return ensure()
 	}
@@ -182,10 +182,11 @@ func (r *round) fetchFirst(ctx context.Context, source string, ensure func() (fe
 	return ensure()
 }
 
-// first is a source of a plan; firsts are the versions that are known of some.
+// first is a source of a plan, in a session: after a flush plans are counted anew. firsts are the versions that are known of some.
 type first struct {
-	plan   task.PlanID
-	source string
+	session int64
+	plan    task.PlanID
+	source  string
 }
 
 type firsts struct {

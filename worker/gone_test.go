@@ -224,15 +224,40 @@ func (c *firstCalls) FirstVersion(ctx context.Context, plan task.PlanID, source,
 	return c.Backend.FirstVersion(ctx, plan, source, hash)
 }
 
+// unpinned is a task as the verbs open it where they cannot read the source.
+func unpinned(file string) func(*task.Definition) {
+	return func(d *task.Definition) {
+		storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst, "archive", task.ArchiveAtOnce)
+	}
+}
+
+// job makes a job, openOf opens a task of it.
+func (s *site) job(t *testing.T) task.PlanID {
+	t.Helper()
+	id, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), Job: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (s *site) openOf(t *testing.T, job task.PlanID, file string) int64 {
+	t.Helper()
+	ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
+		Key: conn.NewToken(), Plan: job, Job: true, Specs: []task.Definition{storetest.Spec(unpinned(file))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids[0]
+}
+
 // What a submission could not pin all of its tasks run as the first worker found it, also where it has changed since; each worker asks once.
 // The next submission runs what is there then, and so does a task of none.
 func TestFirstWorkerPins(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	_, file, hash := s.pinnedScript(t, "p", "echo first")
-	unpinned := func(d *task.Definition) { // as the verbs open it
-		storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst, "archive", task.ArchiveAtOnce)
-	}
 	ran := func(id int64, want string) {
 		t.Helper()
 		got := s.await(t, id, sm.Executed, sm.Archived)
@@ -241,25 +266,8 @@ func TestFirstWorkerPins(t *testing.T) {
 			t.Errorf("task %d says %q, want %q; its log:\n%s", id, out, want, got.Fields["log"])
 		}
 	}
-	job := func() task.PlanID {
-		t.Helper()
-		id, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), Job: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	open := func(job task.PlanID) int64 {
-		t.Helper()
-		ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
-			Key: conn.NewToken(), Plan: job, Job: true, Specs: []task.Definition{storetest.Spec(unpinned)},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ids[0]
-	}
-	first := job()
+	first := s.job(t)
+	open := func(job task.PlanID) int64 { return s.openOf(t, job, file) }
 	one := &firstCalls{lost: true}
 	s.start(t, apart(t, s.Dial(t), "one", t.TempDir()), func(o *options) { one.Backend, o.Backend = o.Backend, one })
 	ran(open(first), "first")
@@ -285,9 +293,30 @@ func TestFirstWorkerPins(t *testing.T) {
 		t.Errorf("the second worker asked %d times", n)
 	}
 	checkFields(t, s.Task(t, ids[0]), map[string]string{"source": "rsync:" + file + task.PinFirst})
-	ran(open(job()), "second")
-	ran(s.open(t, unpinned), "second")
+	ran(open(s.job(t)), "second")
+	ran(s.open(t, unpinned(file)), "second")
 	if got := s.Raw.HGet(t.Context(), s.Key("plan:1"), "version:"+conn.Digest("rsync:"+file)).Val(); got != hash {
 		t.Errorf("the plan has version %q", got)
+	}
+}
+
+// After a flush plans are counted anew: what a worker knows of one is not that of another.
+func TestFirstVersionOfBeforeAFlush(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, file, _ := s.pinnedScript(t, "p", "echo first")
+	w := s.start(t, apart(t, s.Dial(t), "w", t.TempDir()))
+	for _, want := range []string{"first", "second"} {
+		job := s.job(t)
+		if checkFields(t, s.await(t, s.openOf(t, job, file), sm.Executed, sm.Archived), map[string]string{"0:output": want + "\n"}); job != 1 {
+			t.Fatalf("plan %d is not the first", job)
+		}
+		if err := os.WriteFile(file, []byte("#!/bin/sh\necho second"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Store.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.signalChange()
 	}
 }
