@@ -111,7 +111,6 @@ func lifeReading(n int, opening, processing, redis float64) reading {
 	}
 }
 
-// noop is the name of the handler.
 // jobs are whole lives of tasks as submit opens them, in a job, beside those of no job.
 func (b *bench) jobs(ctx context.Context) ([]Table, error) {
 	const none = "no job"
@@ -126,6 +125,7 @@ func (b *bench) jobs(ctx context.Context) ([]Table, error) {
 	})
 }
 
+// noop is the name of the handler.
 const noop = "noop"
 
 // atSite calls do with TDF on a Redis of its own, for one run.

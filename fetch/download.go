@@ -90,7 +90,7 @@ func (f *Fetcher) instead(ctx context.Context, src task.Source, sink *sink, why 
 	err := f.readBlob(ctx, src, sink)
 	switch {
 	case errors.Is(err, task.ErrNoBlob) && gone(src, why):
-		return &goneError{fmt.Errorf("%w; redis does not keep sha256 %s either", why, src.SHA256)}
+		return fmt.Errorf("%w; redis does not keep sha256 %s either: %w", why, src.SHA256, err)
 	case errors.Is(err, task.ErrNoBlob):
 		return fmt.Errorf("%w; redis does not keep sha256 %s either", why, src.SHA256)
 	case err != nil:

@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
-	"github.com/tdf-go/tdf/task"
 )
 
 // Errors that callers may want to tell apart, matched with errors.Is.
@@ -41,18 +40,6 @@ func (e *transferError) Error() string { return e.err.Error() }
 
 // Unwrap gives the cause.
 func (e *transferError) Unwrap() error { return e.err }
-
-// goneError means that neither the source nor Redis has the version that is pinned; it matches task.ErrNoBlob.
-type goneError struct{ err error }
-
-// Error is that of the source.
-func (e *goneError) Error() string { return e.err.Error() }
-
-// Unwrap gives it.
-func (e *goneError) Unwrap() error { return e.err }
-
-// Is implements [errors.Is].
-func (e *goneError) Is(target error) bool { return target == task.ErrNoBlob }
 
 // Error is what [Fetcher.Ensure] returns: the program, the worker if
 // Options.Worker names one, and the cause.

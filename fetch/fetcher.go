@@ -332,7 +332,9 @@ func (f *Fetcher) Pin(ctx context.Context, source string, keep func(sha256 strin
 	var m manifest
 	var known sighting
 	if keep == nil {
-		known = f.lastPin(src)
+		f.mu.Lock()
+		known = f.pins[src.Location]
+		f.mu.Unlock()
 	}
 	now, err := f.download(ctx, stage, src, known, &m, quiet)
 	if errors.Is(err, errUnchanged) {
@@ -344,27 +346,17 @@ func (f *Fetcher) Pin(ctx context.Context, source string, keep func(sha256 strin
 	if err != nil {
 		return "", f.explainFull(withCause(ctx, err))
 	}
-	f.notePin(now)
-	return src.Location + task.Pin(m.SHA256), nil
-}
-
-// mostPins is how many sources Pin remembers at most; beyond it, it begins anew.
-const mostPins = 1000
-
-func (f *Fetcher) lastPin(src task.Source) sighting {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pins[src.Location]
-}
-
-func (f *Fetcher) notePin(s sighting) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.pins) >= mostPins {
 		clear(f.pins)
 	}
-	f.pins[s.Source] = s
+	f.pins[src.Location] = now
+	return src.Location + task.Pin(m.SHA256), nil
 }
+
+// mostPins is how many sources Pin remembers at most; beyond it, it begins anew.
+const mostPins = 1000
 
 // keep hands on what was downloaded.
 func (s *stage) keep(m *manifest, keep func(sha256 string, size int64, file io.ReaderAt)) error {

@@ -86,7 +86,9 @@ func (f *Fetcher) describe(v *stored) task.StoredVersion {
 	e := f.extent(v.dir)
 	d.Bytes, d.Files = e.bytes, e.files-1 // without the manifest
 	if m, _, err := readManifest(v.dir, v.program); err == nil {
-		d.Source, d.Installed = printable(clean.Source(m.Source)), m.Fetched
+		if d.Source = printable(clean.Source(m.Source)); f.installed(v.program, v.hash) {
+			d.Installed = m.Fetched
+		}
 	}
 	return d
 }

@@ -65,12 +65,13 @@ func TestErrands(t *testing.T) {
 	if v := versions[0]; v.Bytes <= 0 || v.Files != 1 || v.Source == "" || time.Since(v.Installed) > time.Hour || time.Since(v.Used) < time.Hour {
 		t.Errorf("described as %+v", v)
 	}
-	manifest := write(t, filepath.Join(old.Dir, manifestFile), []byte(`{"version":1,"program":"a","source":"https://h/x.zip?token=canary"}`), 0o644)
+	manifest := write(t, filepath.Join(old.Dir, manifestFile), []byte(`{"version":1,"program":"a","fetched":"2026-01-02T03:04:05Z","source":"https://h/x.zip?token=canary"}`), 0o644)
 	noErr(t, os.Chtimes(manifest, time.Time{}, time.Now().Add(-5*time.Hour)))
+	noErr(t, os.Remove(filepath.Join(old.Dir, "run.sh")))
 	versions, err = f.Do(t.Context(), &task.Errand{Versions: []string{"a@" + old.SHA256}})
 	noErr(t, err)
-	if v := versions[0]; !strings.Contains(v.Source, "https://h/x.zip") || strings.Contains(v.Source, "canary") {
-		t.Errorf("source %q", v.Source)
+	if v := versions[0]; !strings.Contains(v.Source, "https://h/x.zip") || strings.Contains(v.Source, "canary") || !v.Installed.IsZero() {
+		t.Errorf("a damaged one is described as %+v", v)
 	}
 	versions, err = f.Do(t.Context(), &task.Errand{Versions: []string{"a"}})
 	noErr(t, err)

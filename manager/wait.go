@@ -27,7 +27,7 @@ type Progress struct {
 	// Unsuccessful are the ids of tasks that ended without success, in the order they were
 	// seen.
 	Unsuccessful []int64
-	// Cut are those of whose output or files something is kept nowhere (see [task.Task.Cut]).
+	// Cut are those that lost a part of their output or files (see [task.Task.Cut]).
 	Cut []int64
 	// Damaged counts tasks whose record is missing or spoilt. They are among Done and
 	// Unsuccessful.

@@ -93,7 +93,7 @@ func TestWhyVersion(t *testing.T) {
 	version := "version " + strings.Repeat("0a", 32) + " of program p"
 	later := remedy("time", "", "now", "4000000000.000000")
 	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000000.000000 /x/y/")
-	saysWhy(t, m, id, "elsewhere", "worker w on n1 has not "+version+", so the task is left until 2096-10-02", later)
+	saysWhy(t, m, id, "elsewhere", "worker w on n1 lacks "+version+", so the task is left until 2096-10-02", later)
 	saysWhy(t, m, id, "elsewhere", "to workers that keep it: x, y", later)
 	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000000.000000 /x/w/")
 	saysWhy(t, m, id, "claimable", "the next claim of worker w on n1", Remedy{})

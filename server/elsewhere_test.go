@@ -159,6 +159,22 @@ func TestLeftToKeepers(t *testing.T) {
 	claims(t, a, 2)
 }
 
+// Where very many are left to others, some are taken all the same: claims that only pass over would find nothing behind them, and be
+// repeated at once.
+func TestManyLeftToKeepers(t *testing.T) {
+	t.Parallel()
+	const many = 150
+	f, a, _, _ := twoHosts(t, many)
+	for id := range int64(many) {
+		f.sp.Raw.HSet(t.Context(), f.sp.Key("task:"+conn.IDText(id+1)), "avoid", at(f.now+60).Text()+" /other/")
+	}
+	claims(t, a, 101)
+	a.slots = many
+	if r := a.claim(t); len(r.Tasks) != many-101 || r.More {
+		t.Errorf("%d are claimed (more: %v)", len(r.Tasks), r.More)
+	}
+}
+
 // What is passed over stays where it is, whatever lies between and leaves the bucket, in either order.
 func TestRetryElsewhereAmongOthers(t *testing.T) {
 	t.Parallel()

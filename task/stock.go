@@ -46,7 +46,8 @@ type StoredVersion struct {
 	Files int   `json:"files"`
 	// Source is where it came from, without tokens.
 	Source string `json:"source,omitempty"`
-	// Installed and Used, when a round had it last, are moments of Redis' clock; zero if that is not known.
+	// Installed and Used, when a round had it last, are moments of Redis' clock; zero if that is not known, and Installed also if the version
+	// is damaged: it is installed again before it runs.
 	Installed time.Time `json:"installed,omitzero"`
 	Used      time.Time `json:"used,omitzero"`
 	// Rounds is how many rounds of the worker run it now. Slots is how many of its slots hold it: those, and those

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,19 +28,19 @@ const (
 
 // leftError is why a round is handed back whose version is not here.
 type leftError struct {
-	err   error
-	till  statemachine.Time // until when it waits
-	to    []string          // the workers that it is left to, which keep the version; none are known if empty
-	after statemachine.Time // its rest, 0 for none
-	what  string            // program and hash
+	err     error
+	till    statemachine.Time // until when it waits
+	to      []string          // the workers that it is left to, which keep the version; none are known if empty
+	after   statemachine.Time // its rest, 0 for none
+	version string            // PROGRAM@SHA256
 }
 
 // Error names the version, and who has it.
 func (e *leftError) Error() string {
 	if len(e.to) > 0 {
-		return fmt.Sprintf("%s is left to workers that keep it, %s: %s", e.what, strings.Join(e.to, ", "), e.err)
+		return fmt.Sprintf("version %s is left to workers that keep it, %s: %s", e.version, strings.Join(e.to, ", "), e.err)
 	}
-	return fmt.Sprintf("no worker has %s: %s", e.what, e.err)
+	return fmt.Sprintf("no worker has version %s: %s", e.version, e.err)
 }
 
 // Unwrap gives the error of the fetch.
@@ -56,48 +57,59 @@ func (e *leftError) avoid() string {
 // leave decides what becomes of a round whose version is gone: it is left to workers that keep it. If none does, the task waits for one,
 // until a minute has passed since it was first turned away; without any other worker the round fails at once.
 func (r *round) leave(ctx context.Context, err error) error {
-	w, program, hash := r.worker, r.Spec.Program, task.SourceSHA256(r.Spec.Source)
+	w, version := r.worker, r.Spec.Program+"@"+task.SourceSHA256(r.Spec.Source)
 	if r.command != "" {
-		program = uploads
+		version = uploads + "@" + task.SourceSHA256(r.Spec.Source)
 	}
-	till, was := r.turnedAway(ctx)
-	keep, others, askErr := w.keepers.ask(r.Bucket.Name()+" "+program+"@"+hash, func() ([]string, int, error) {
-		return w.opts.Backend.Keepers(ctx, w.opts.Name, r.Bucket, program+"@"+hash)
+	var was leftError
+	var keep []string
+	var others int
+	askErr := w.reading.ask(ctx, func() (err error) {
+		if was, err = r.turnedAway(ctx); err == nil {
+			keep, others, err = w.keepers.ask(r.Bucket.Name()+" "+version, func() ([]string, int, error) {
+				return w.opts.Backend.Keepers(ctx, w.opts.Name, r.Bucket, version)
+			})
+		}
+		return err
 	})
 	if askErr != nil {
 		r.log.Debug("could not ask who keeps a version", "error", askErr)
 		return err
 	}
-	now := r.clock.now()
-	left := &leftError{err: err, till: till, to: keep, what: fmt.Sprintf("version %s of program '%s'", hash, program)}
-	wait := timing.FromStd(w.opts.goneWait)
-	if !was || len(keep) > 0 {
+	if slices.Contains(was.to, w.opts.Name) {
+		keep = nil // whoever says so may have it as little as this worker, which has said so too
+	}
+	now, wait := r.clock.now(), timing.FromStd(w.opts.goneWait)
+	left := &leftError{err: err, till: was.till, to: keep, version: version}
+	if was.till == 0 || len(keep) > 0 {
 		left.till = now.Add(wait)
 	}
-	remains := left.till.Sub(now)
-	switch {
+	switch remains := left.till.Sub(now); {
+	case len(keep) > 0 && len(was.to) > 0 && was.till > now: // claims do not pass over so many
+		left.after = now.Add(wait / 2)
 	case len(keep) > 0:
-		return left
-	case others == 0 || was && remains < timing.FromStd(goneLeast):
+	case others == 0 || was.till != 0 && remains < timing.FromStd(goneLeast):
 		return fmt.Errorf("%w; no other worker has it: submit the task again with --pin or --upload, or put that version back", err)
+	default:
+		left.after = now.Add(min(max(wait-remains, timing.FromStd(goneRest)), remains))
 	}
-	waited := wait - remains
-	left.after = now.Add(min(max(waited, timing.FromStd(goneRest)), remains))
 	return left
 }
 
 // uploads is the program that the directories are stored as which commands run in.
 const uploads = "upload"
 
-// turnedAway is until when the record says that the task waits, if a worker has turned it away before.
-func (r *round) turnedAway(ctx context.Context) (till statemachine.Time, was bool) {
+// turnedAway is what the record says of a worker that has turned the task away before; its till is 0 if none has.
+func (r *round) turnedAway(ctx context.Context) (was leftError, err error) {
 	found, err := r.worker.opts.Backend.Fields(ctx, []int64{r.Task.ID}, avoidField)
 	if err != nil || len(found) == 0 {
-		return 0, false
+		return was, err
 	}
-	text, to, _ := strings.Cut(found[0][avoidField], " ")
-	till, err = statemachine.ParseTime(text)
-	return till, err == nil && strings.HasPrefix(to, "/")
+	text, to, _ := strings.Cut(found[0][avoidField], " /")
+	if till, err := statemachine.ParseTime(text); err == nil { // else a server has left it to another node
+		was.till, was.to = till, strings.FieldsFunc(to, func(c rune) bool { return c == '/' })
+	}
+	return was, nil
 }
 
 // keepers are what other workers have answered a moment ago, so that a thousand tasks of one version ask once.
@@ -144,15 +156,18 @@ func isGone(ctx context.Context, err error) bool {
 // version that others could run.
 func (r *round) fetchFirst(ctx context.Context, source string, ensure func() (fetch.Version, error)) (fetch.Version, error) {
 	r.Spec.Source = source
-	key := first{cmp.Or(r.Plan, r.Job), source}
+	key := first{r.worker.lease.last().Incarnation, cmp.Or(r.Plan, r.Job), source}
 	if key.plan == 0 {
 		return ensure()
 	}
 	hash := r.worker.firsts.get(key)
 	for said := ""; hash == ""; {
-		var err error
-		if hash, err = r.worker.opts.Backend.FirstVersion(ctx, key.plan, source, said); err != nil {
-			return fetch.Version{}, err
+		err := r.worker.reading.ask(ctx, func() (err error) {
+			hash, err = r.worker.opts.Backend.FirstVersion(ctx, key.plan, source, said)
+			return err
+		})
+		if err != nil {
+			return fetch.Version{}, &fetchingError{err}
 		}
 		if hash != "" {
 			r.worker.firsts.put(key, hash)
@@ -167,10 +182,11 @@ func (r *round) fetchFirst(ctx context.Context, source string, ensure func() (fe
 	return ensure()
 }
 
-// first is a source of a plan; firsts are the versions that are known of some.
+// first is a source of a plan, in a session: after a flush plans are counted anew. firsts are the versions that are known of some.
 type first struct {
-	plan   task.PlanID
-	source string
+	session int64
+	plan    task.PlanID
+	source  string
 }
 
 type firsts struct {

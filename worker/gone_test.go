@@ -74,7 +74,7 @@ func TestGoneIsLeftToKeepers(t *testing.T) {
 		if till, to, _ := strings.Cut(turned.Fields["avoid"], " "); to != "/has/" || till == "" {
 			t.Errorf("task %d is left to %q", id, turned.Fields["avoid"])
 		}
-		checkContains(t, "log", turned.Fields["log"], "version "+hash+" of program 'p' is left to workers that keep it, has")
+		checkContains(t, "log", turned.Fields["log"], "version p@"+hash+" is left to workers that keep it, has")
 	}
 	touch(t, filepath.Join(dir, "go"))
 	for _, id := range many {
@@ -108,7 +108,7 @@ func TestGoneForGood(t *testing.T) {
 	id = s.open(t, pinned)
 	wait.Eventually(t, patience, func() bool { return strings.HasSuffix(s.Task(t, id).Fields["avoid"], " /") }, "it does not wait")
 	turned := s.Task(t, id)
-	checkContains(t, "log", turned.Fields["log"], "no worker has version "+hash+" of program 'p'")
+	checkContains(t, "log", turned.Fields["log"], "no worker has version p@"+hash)
 	if turned.NotBefore == 0 || turned.Releases != 1 {
 		t.Errorf("it does not rest: %+v", turned.Task)
 	}
@@ -147,16 +147,109 @@ func (c *curious) Keepers(ctx context.Context, worker string, b task.Bucket, ver
 	return c.Backend.Keepers(ctx, worker, b, version)
 }
 
+// A worker that says that it keeps a version which it lacks as well, as one whose files somebody has removed, does not get the task back
+// and forth with another.
+func TestKeepersThatLack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, func(d *task.Definition) {
+		storetest.Set(d, "program", "p", "source", "rsync:"+filepath.Join(s.sources, "none.zip")+task.Pin(strings.Repeat("0a", 32)))
+	})
+	for _, name := range []string{"w1", "w2"} {
+		s.start(t, apart(t, s.Dial(t), name, t.TempDir()), func(o *options) { o.Backend = &boasting{o.Backend} })
+	}
+	wait.Eventually(t, patience, func() bool { return s.Task(t, id).Releases >= 2 }, "it is not left to the other")
+	rests := s.Task(t, id)
+	if rests.NotBefore == 0 || rests.Releases != 2 || !strings.HasSuffix(rests.Fields["avoid"], " /") {
+		t.Errorf("handed back %d times, it rests until %v and is left to %q", rests.Releases, rests.NotBefore, rests.Fields["avoid"])
+	}
+}
+
+// boasting is the view of a worker that is told by the other one, w1 or w2, that it keeps everything.
+type boasting struct{ Backend }
+
+func (*boasting) Keepers(_ context.Context, worker string, _ task.Bucket, _ string) ([]string, int, error) {
+	return []string{map[string]string{"w1": "w2", "w2": "w1"}[worker]}, 1, nil
+}
+
+// While Redis is away a worker knows neither who keeps a version nor which one is the first: it asks again, and nothing fails.
+func TestGoneInAnOutage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pinned, file, _ := s.pinnedScript(t, "p", "echo first")
+	s.start(t, apart(t, s.Dial(t), "has", t.TempDir()))
+	s.await(t, s.open(t, pinned), sm.Executed)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s.await(t, s.open(t, s.script(t, "slow", "while [ ! -e "+dir+"/go ]; do sleep 0.01; done")), sm.Running)
+	lacks := &away{}
+	s.start(t, apart(t, s.Dial(t), "lacks", t.TempDir()), func(o *options) { lacks.Backend, o.Backend = o.Backend, lacks })
+	id := s.open(t, pinned)
+	wait.Eventually(t, patience, func() bool { return s.Task(t, id).Round == 1 || s.Task(t, id).State == sm.Executed }, "it is not left to the other")
+	touch(t, filepath.Join(dir, "go"))
+	checkFields(t, s.await(t, id, sm.Executed), map[string]string{"0:worker": "lacks", "1:worker": "has", "1:output": "first\n"})
+	if !lacks.asked.Load() {
+		t.Error("nothing was lost")
+	}
+}
+
+// away loses the first question that it is asked.
+type away struct {
+	Backend
+
+	asked atomic.Bool
+}
+
+func (a *away) Keepers(ctx context.Context, worker string, b task.Bucket, version string) ([]string, int, error) {
+	if a.asked.CompareAndSwap(false, true) {
+		return nil, 0, task.ErrUnreachable
+	}
+	return a.Backend.Keepers(ctx, worker, b, version)
+}
+
 // firstCalls counts how often a worker asks for the version of its plan.
 type firstCalls struct {
 	Backend
 
-	n atomic.Int32
+	n    atomic.Int32
+	lost bool // the first of its questions
 }
 
 func (c *firstCalls) FirstVersion(ctx context.Context, plan task.PlanID, source, hash string) (string, error) {
-	c.n.Add(1)
+	if c.n.Add(1) == 1 && c.lost {
+		return "", task.ErrUnreachable
+	}
 	return c.Backend.FirstVersion(ctx, plan, source, hash)
+}
+
+// unpinned is a task as the verbs open it where they cannot read the source.
+func unpinned(file string) func(*task.Definition) {
+	return func(d *task.Definition) {
+		storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst, "archive", task.ArchiveAtOnce)
+	}
+}
+
+// job makes a job, openOf opens a task of it.
+func (s *site) job(t *testing.T) task.PlanID {
+	t.Helper()
+	id, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), Job: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (s *site) openOf(t *testing.T, job task.PlanID, file string) int64 {
+	t.Helper()
+	ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
+		Key: conn.NewToken(), Plan: job, Job: true, Specs: []task.Definition{storetest.Spec(unpinned(file))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids[0]
 }
 
 // What a submission could not pin all of its tasks run as the first worker found it, also where it has changed since; each worker asks once.
@@ -165,9 +258,6 @@ func TestFirstWorkerPins(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	_, file, hash := s.pinnedScript(t, "p", "echo first")
-	unpinned := func(d *task.Definition) { // as the verbs open it
-		storetest.Set(d, "program", "p", "source", "rsync:"+file+task.PinFirst, "archive", task.ArchiveAtOnce)
-	}
 	ran := func(id int64, want string) {
 		t.Helper()
 		got := s.await(t, id, sm.Executed, sm.Archived)
@@ -176,26 +266,9 @@ func TestFirstWorkerPins(t *testing.T) {
 			t.Errorf("task %d says %q, want %q; its log:\n%s", id, out, want, got.Fields["log"])
 		}
 	}
-	job := func() task.PlanID {
-		t.Helper()
-		id, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), Job: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	open := func(job task.PlanID) int64 {
-		t.Helper()
-		ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
-			Key: conn.NewToken(), Plan: job, Job: true, Specs: []task.Definition{storetest.Spec(unpinned)},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ids[0]
-	}
-	first := job()
-	one := &firstCalls{}
+	first := s.job(t)
+	open := func(job task.PlanID) int64 { return s.openOf(t, job, file) }
+	one := &firstCalls{lost: true}
 	s.start(t, apart(t, s.Dial(t), "one", t.TempDir()), func(o *options) { one.Backend, o.Backend = o.Backend, one })
 	ran(open(first), "first")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\necho second"), 0o755); err != nil {
@@ -204,7 +277,7 @@ func TestFirstWorkerPins(t *testing.T) {
 	for range 3 {
 		ran(open(first), "first")
 	}
-	if n := one.n.Load(); n != 2 { // and then said what it found
+	if n := one.n.Load(); n != 3 { // asked again after an outage, and then said what it found
 		t.Errorf("the first worker asked %d times", n)
 	}
 	two := &firstCalls{}
@@ -220,9 +293,30 @@ func TestFirstWorkerPins(t *testing.T) {
 		t.Errorf("the second worker asked %d times", n)
 	}
 	checkFields(t, s.Task(t, ids[0]), map[string]string{"source": "rsync:" + file + task.PinFirst})
-	ran(open(job()), "second")
-	ran(s.open(t, unpinned), "second")
+	ran(open(s.job(t)), "second")
+	ran(s.open(t, unpinned(file)), "second")
 	if got := s.Raw.HGet(t.Context(), s.Key("plan:1"), "version:"+conn.Digest("rsync:"+file)).Val(); got != hash {
 		t.Errorf("the plan has version %q", got)
+	}
+}
+
+// After a flush plans are counted anew: what a worker knows of one is not that of another.
+func TestFirstVersionOfBeforeAFlush(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, file, _ := s.pinnedScript(t, "p", "echo first")
+	w := s.start(t, apart(t, s.Dial(t), "w", t.TempDir()))
+	for _, want := range []string{"first", "second"} {
+		job := s.job(t)
+		if checkFields(t, s.await(t, s.openOf(t, job, file), sm.Executed, sm.Archived), map[string]string{"0:output": want + "\n"}); job != 1 {
+			t.Fatalf("plan %d is not the first", job)
+		}
+		if err := os.WriteFile(file, []byte("#!/bin/sh\necho second"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Store.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.signalChange()
 	}
 }

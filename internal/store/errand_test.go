@@ -65,9 +65,10 @@ func TestKeepers(t *testing.T) {
 	sp := storetest.New(t)
 	var mu sync.Mutex
 	errands := map[string]string{}
+	const installed = `{"versions":[{"program":"sum","installed":"2026-01-02T03:04:05Z"}]}`
 	for name, answer := range map[string]string{
-		"asker": `{"versions":[{"program":"sum"}]}`, "has": `{"versions":[{"program":"sum"}]}`, "lacks": `{"versions":[]}`, "odd": `{`,
-		"drains": `{"versions":[{"program":"sum"}]}`,
+		"asker": installed, "has": installed, "lacks": `{"versions":[]}`, "odd": `{`,
+		"drains": installed, "spoilt": `{"versions":[{"program":"sum"}]}`,
 	} {
 		s := sp.Register(t, name)
 		if name == "drains" {
@@ -86,7 +87,7 @@ func TestKeepers(t *testing.T) {
 		keep, asked, err := sp.Store.Keepers(t.Context(), "asker", task.Bucket{}, "sum@0a")
 		mu.Lock()
 		defer mu.Unlock()
-		return err == nil && asked == 3 && cmp.Equal(keep, []string{"has"}) && len(errands) == 3
+		return err == nil && asked == 4 && cmp.Equal(keep, []string{"has"}) && len(errands) == 4
 	}, "it is not known who keeps the version")
 	for name, text := range errands {
 		if text != `{"versions":["sum@0a"]}` || name == "asker" || name == "drains" {

@@ -104,7 +104,7 @@ func TestCutOutputIsSaid(t *testing.T) {
 		t.Errorf("JSON: %v", one)
 	}
 	for _, tasks := range []string{"1-4", "j1"} { // those of a plan are found otherwise
-		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 with output or files of which a part is kept nowhere (ls marks them;") ||
+		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 lost a part of their output or files (ls marks them as cut;") ||
 			!strings.Contains(r.err, "or submit --on-cut fail): 1\n") {
 			t.Errorf("wait %s: %+v", tasks, r)
 		}

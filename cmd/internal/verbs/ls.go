@@ -35,8 +35,8 @@ func (a *app) ls() *cobra.Command {
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
 		Long: "ls lists tasks. The state of an archived task is shown as its outcome. A task that was retried is\n" +
 			"marked; " + retriedHelp + "\n" +
-			"Marked as cut is one of whose output (output_max), or of the files that it was to return, something is\n" +
-			"kept nowhere; in JSON cut names what. The column QUEUE appears if a task is in\n" +
+			"A task is marked as cut if a part of its output (output_max), or of the files that it was to return, is\n" +
+			"lost; in JSON cut names what. The column QUEUE appears if a task is in\n" +
 			"another queue than the default; --output wide adds where tasks run and their demands. In JSON, status is\n" +
 			"a number for the state (docs/QUEUES.md), and rounds has the present round only, with its place\n" +
 			"and progress.\n\n" + selectorHelp + "\n\n" +

@@ -31,8 +31,8 @@ func (a *app) wait() *cobra.Command {
 		Long: "wait waits until tasks have ended; without names it waits for all existing tasks. A task that was\n" +
 			"retried counts as what its retry ends in. It ends with 1 if a task did not succeed or the namespace\n" +
 			"was flushed, and with 4 if the timeout came first. If a plan is still being built, wait says so and\n" +
-			"keeps waiting for its tasks. At its end it names, on stderr, tasks of whose output or files\n" +
-			"something is kept nowhere; of a job alone it looks at the first 10,000 tasks for that, and ls marks all.\n\n" +
+			"keeps waiting for its tasks. At its end it names on stderr the tasks that lost a part of their\n" +
+			"output or files; of a job alone, those among its first 10,000 tasks. ls marks all of them.\n\n" +
 			selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(w.do),
@@ -192,7 +192,7 @@ type failure struct {
 }
 
 // cutText tells of tasks that task.Task.Cut is about.
-const cutText = "with output or files of which a part is kept nowhere (ls marks them; raise [worker] output_max, or submit --on-cut fail)"
+const cutText = "lost a part of their output or files (ls marks them as cut; raise [worker] output_max, or submit --on-cut fail)"
 
 // mostFailures is how many are shown.
 const mostFailures = 5
@@ -372,7 +372,7 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 // large job costs no more than for a small one.
 const mostLooked = 10_000
 
-// jobCut are those of the first tasks of a job of whose output or files something is kept nowhere.
+// jobCut are those of the first tasks of a job that lost a part of their output or files.
 func jobCut(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
 	if p.Left == p.Total {
 		return nil, nil

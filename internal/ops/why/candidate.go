@@ -154,7 +154,7 @@ func (c *candidate) avoided() {
 		named && strings.Contains(node, "/"+c.worker.Name+"/"):
 		return
 	case named:
-		text = fmt.Sprintf("%s has not %s, so the task is left until %s to workers that keep it: %s", placed(&c.worker), c.s.version(),
+		text = fmt.Sprintf("%s lacks %s, so the task is left until %s to workers that keep it: %s", placed(&c.worker), c.s.version(),
 			moment(till), some(strings.Split(strings.TrimSuffix(keepers, "/"), "/")))
 	}
 	c.add(costDrain, KindElsewhere, Remedy{Object: "time", Attribute: AttrNow, Value: till.Text()}, text)

@@ -209,7 +209,7 @@ func roundText(r *task.Round) string {
 	case r.Class == statemachine.ClassHandler:
 		return text + " was handed back: no handler for the program"
 	case r.Class == statemachine.ClassFetch && r.Error == "":
-		return text + " was handed back: it had not the version of the program"
+		return text + " was handed back: it lacked the version of the program"
 	case r.Error != "" || r.Class != "":
 		text += " failed"
 	case r.Stamps[string(statemachine.Executed)].IsZero():

@@ -167,9 +167,12 @@ func (s *Fleet) Keepers(ctx context.Context, worker string, b task.Bucket, versi
 	answers, err := s.hear(ctx, conn.NewToken()+" "+version, others, keepersPatience)
 	for _, name := range others {
 		var stock task.Stock
-		if json.Unmarshal([]byte(answers[name]), &stock) == nil && len(stock.Versions) > 0 && len(keep) < mostKeepers {
+		if json.Unmarshal([]byte(answers[name]), &stock) == nil && slices.ContainsFunc(stock.Versions, usable) && len(keep) < mostKeepers {
 			keep = append(keep, name)
 		}
 	}
 	return keep, len(others), err
 }
+
+// usable reports whether a worker can run a version that it has.
+func usable(v task.StoredVersion) bool { return !v.Installed.IsZero() }

@@ -10,18 +10,14 @@ local budget -- of tasks that are looked at
 local passed = 0 -- tasks that were passed over
 
 -- passes leaves a task in its bucket, for others to take, and says so, for a while: one that is for the named workers, or that has failed
--- on this node. Of the latter not if there are many, which would hide what is behind them.
+-- on this node. Not if there are many, which would hide what is behind them.
 local function passes(b, avoid)
-  local till, node = string.match(avoid, '^(%S+) (.*)$')
+  local till, whom = string.match(avoid, '^(%S+) (.*)$')
   till = tonumber(till or '') or 0
-  if till <= clock or node == '/' then return false end
-  if string.sub(node, 1, 1) == '/' then
-    if string.find(node, '/' .. A.worker .. '/', 1, true) then return false end
-  elseif node ~= A.node or passed == 16 then
-    return false
-  else
-    passed = passed + 1
-  end
+  local named = whom and string.sub(whom, 1, 1) == '/'
+  if till <= clock or whom == '/' or passed >= (named and 100 or 16) then return false end
+  if named and string.find(whom, '/' .. A.worker .. '/', 1, true) or not named and whom ~= A.node then return false end
+  passed, budget = passed + 1, budget + 1
   b.at, b.from = b.at + 2, b.from + 1
   starts = math.min(starts, till)
   return true
