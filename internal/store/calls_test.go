@@ -321,6 +321,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"Queues":       func(ctx context.Context, st *store.Store) error { _, _, err := st.Queues(ctx); return err },
 	"Recount":      func(ctx context.Context, st *store.Store) error { _, err := st.Recount(ctx); return err },
+	"Quarantine":   func(ctx context.Context, st *store.Store) error { _, err := st.Quarantine(ctx); return err },
 	"ServerSeen":   func(ctx context.Context, st *store.Store) error { _, err := st.ServerSeen(ctx); return err },
 	"Site":         func(ctx context.Context, st *store.Store) error { _, err := st.Site(ctx); return err },
 	"Suspects":     func(ctx context.Context, st *store.Store) error { _, err := st.Suspects(ctx); return err },

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -218,6 +219,15 @@ func (s *Fleet) PublishQuarantine(ctx context.Context, mode string) error {
 		return s.Failed("publish", err)
 	}
 	return nil
+}
+
+// Quarantine is what a server has published last; warn if none has.
+func (s *Fleet) Quarantine(ctx context.Context) (string, error) {
+	mode, err := s.Redis.HGet(ctx, s.Keys.Meta(), "quarantine").Result()
+	if err != nil && !conn.IsNil(err) {
+		return "", s.Failed("quarantine", err)
+	}
+	return cmp.Or(mode, "warn"), nil
 }
 
 // ServerSeen is when a server has published its settings last, which it does
