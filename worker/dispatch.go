@@ -19,7 +19,7 @@ func (w *Worker) dispatch(ctx context.Context) {
 	asking, cancel := outlive(ctx, w.opts.stopTimeout)
 	defer cancel()
 	for {
-		free := w.pool.await(ctx)
+		free := w.pool.await(ctx, 0)
 		if ctx.Err() != nil {
 			w.passOn(ctx)
 			return
@@ -135,22 +135,6 @@ func (w *Worker) endWait() {
 	}
 }
 
-// endWaitAbove ends the wait once more slots than that are free, for tasks that take several.
-func (w *Worker) endWaitAbove(ctx context.Context, free int) {
-	for {
-		change := w.pool.change()
-		if w.pool.vacant() > free {
-			w.endWait()
-			return
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // passOn gives a wake-up that this worker cannot use, if it has one, to another.
 func (w *Worker) passOn(ctx context.Context) {
 	if w.woken == "" {
@@ -245,8 +229,12 @@ func (w *Worker) wait(ctx context.Context, l *lull, incarnation int64, free int)
 	defer stop()
 	w.resting.Store(&stop)
 	defer w.resting.Store(nil)
-	if l.reply.Wider {
-		go w.endWaitAbove(ctx, l.free)
+	if l.reply.Wider { // for more slots than were free
+		go func() {
+			if w.pool.await(ctx, l.free) > 0 {
+				w.endWait()
+			}
+		}()
 	}
 	if w.rules.outdated.Load() || w.whyPaused().kind != "" {
 		return got, clock, false

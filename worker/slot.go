@@ -41,8 +41,6 @@ func newAssignment(c *Claimed, clock redisClock, incarnation int64) *assignment 
 	return &assignment{claimed: c, clock: clock, incarnation: incarnation}
 }
 
-func (a *assignment) slots() int { return slotsOf(a.claimed) }
-
 // slotsOf is how many slots a task takes.
 func slotsOf(c *Claimed) int { return max(1, c.Resources[task.CPUs].Count) }
 
