@@ -231,3 +231,16 @@ func TestRepeatedClaimOfWideTasks(t *testing.T) {
 		t.Errorf("noted %v before, %v after", before, after)
 	}
 }
+
+// A worker without free slots has none to keep: after a wide task has begun, queues take turns as before, however many more there are.
+func TestWideTasksTakeTurns(t *testing.T) {
+	t.Parallel()
+	f := newWideFleet(t, task.ParseQueue("q", nil), task.ParseQueue("r", nil))
+	wide, _, small := f.open(t, "q", "cpus=4"), f.open(t, "q", "cpus=4"), f.open(t, "r", "")
+	f.expect(t, "w", 4, "", wide)
+	req := f.request("w", 4)
+	req.First = 1
+	if r, err := f.Store.Claim(t.Context(), req); err != nil || !slices.Equal(ids(r.Tasks), []int64{small}) || r.Gathers != "q" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -9,6 +9,7 @@ local function wide(b) return b.width > 1 and b.width > slots end
 local function gathers(q, b)
   if room <= 0 or places(q) <= 0 then return false end
   q.wide = true
+  if slots <= 0 then return false end -- there are none to keep
   local n, mine, least, fewest = 0, false, nil, math.huge
   local writes = not (dry or again)
   local me, all = 'w:' .. A.worker, redis.call('HGETALL', K.full)
