@@ -158,7 +158,11 @@ func (r Reason) String() string {
 	case KindLabel:
 		return "needs label " + r.Wanted + ", the worker offers " + orNone(r.Has)
 	case KindResource:
-		return "needs resource " + r.Wanted + ", the node has " + orNone(r.Has)
+		owner := "node"
+		if strings.HasPrefix(r.Wanted, CPUs+"=") {
+			owner = "worker"
+		}
+		return "needs resource " + r.Wanted + ", the " + owner + " has " + orNone(r.Has)
 	case KindPinned:
 		return "the queue is pinned to " + r.Wanted + ", this is " + orNone(r.Has)
 	case KindIgnored:

@@ -206,13 +206,14 @@ func served(all []task.QueueSpec, offer *task.Offer) []task.QueueSpec {
 type rulebook struct {
 	backend  Claims
 	offer    task.Offer
-	changed  func() // called after new rules were read
+	stuck    func() int // slots that are
+	changed  func()     // called after new rules were read
 	view     atomic.Pointer[view]
 	outdated atomic.Bool
 }
 
-func newRulebook(from Claims, offer task.Offer, changed func()) *rulebook {
-	b := &rulebook{backend: from, offer: offer, changed: changed}
+func newRulebook(from Claims, offer task.Offer, stuck func() int, changed func()) *rulebook {
+	b := &rulebook{backend: from, offer: offer, stuck: stuck, changed: changed}
 	b.view.Store(newView(&Rules{}, &b.offer))
 	b.outdated.Store(true)
 	return b
@@ -229,7 +230,9 @@ func (b *rulebook) current(ctx context.Context) (*view, error) {
 		b.outdate()
 		return nil, err
 	}
-	v, before := newView(&r, &b.offer), b.last()
+	offer := b.offer
+	offer.Slots -= b.stuck()
+	v, before := newView(&r, &offer), b.last()
 	b.view.Store(v)
 	if v.version != before.version || v.quarantined != before.quarantined {
 		b.changed()

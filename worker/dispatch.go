@@ -19,7 +19,7 @@ func (w *Worker) dispatch(ctx context.Context) {
 	asking, cancel := outlive(ctx, w.opts.stopTimeout)
 	defer cancel()
 	for {
-		free := w.pool.await(ctx)
+		free := w.pool.await(ctx, 0)
 		if ctx.Err() != nil {
 			w.passOn(ctx)
 			return
@@ -44,6 +44,7 @@ func (w *Worker) dispatch(ctx context.Context) {
 type lull struct {
 	reply ClaimReply
 	clock redisClock
+	free  int // slots that it has left
 }
 
 // dispatchOnce claims and works. Where the last claim left nothing due, it waits for work first.
@@ -55,11 +56,11 @@ func (w *Worker) dispatchOnce(ctx, asking context.Context, free int) {
 		return
 	}
 	reply, clock, err := w.claim(asking, session.Incarnation, free)
-	w.use(ctx, &reply, clock, session.Incarnation, err)
+	w.use(ctx, &reply, clock, session.Incarnation, free, err)
 }
 
-// use does what the answer to a claim asks for.
-func (w *Worker) use(ctx context.Context, reply *ClaimReply, clock redisClock, incarnation int64, err error) {
+// use does what the answer to a claim for the free slots asks for.
+func (w *Worker) use(ctx context.Context, reply *ClaimReply, clock redisClock, incarnation int64, free int, err error) {
 	if err == nil {
 		w.useWakeUp(ctx, reply)
 	}
@@ -75,7 +76,7 @@ func (w *Worker) use(ctx context.Context, reply *ClaimReply, clock redisClock, i
 	case claimAgain(reply):
 		timing.Pause(ctx, w.claims.again.Next()) // next to nothing, unless it goes on so
 	case !reply.More:
-		w.lull = &lull{*reply, clock}
+		w.lull = &lull{*reply, clock, free}
 	}
 }
 
@@ -131,22 +132,6 @@ func (w *Worker) rulesChanged() {
 func (w *Worker) endWait() {
 	if stop := w.resting.Load(); stop != nil {
 		(*stop)()
-	}
-}
-
-// endWaitAbove ends the wait once more slots than that are free, for tasks that take several.
-func (w *Worker) endWaitAbove(ctx context.Context, free int) {
-	for {
-		change := w.pool.change()
-		if w.pool.vacant() > free {
-			w.endWait()
-			return
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
@@ -228,7 +213,7 @@ func (w *Worker) idle(ctx context.Context, l *lull, incarnation int64, free int)
 	}
 	w.waits++
 	if got.Err == nil || got.Claimed == nil {
-		w.useWaited(ctx, &got, clock, incarnation)
+		w.useWaited(ctx, &got, clock, incarnation, free)
 	}
 	if got.Err == nil {
 		w.waiting.answered()
@@ -244,20 +229,24 @@ func (w *Worker) wait(ctx context.Context, l *lull, incarnation int64, free int)
 	defer stop()
 	w.resting.Store(&stop)
 	defer w.resting.Store(nil)
-	if l.reply.Wider {
-		go w.endWaitAbove(ctx, free)
+	if l.reply.Wider { // for more slots than were free
+		go func() {
+			if w.pool.await(ctx, l.free) > 0 {
+				w.endWait()
+			}
+		}()
 	}
 	if w.rules.outdated.Load() || w.whyPaused().kind != "" {
 		return got, clock, false
 	}
-	got, clock, ok = w.claims.wait(ctx, w.waitFor(l, free), w.idleTime(&l.reply), incarnation, free)
+	got, clock, ok = w.claims.wait(ctx, w.waitFor(l), w.idleTime(&l.reply), incarnation, free)
 	w.woken = got.Woken
 	return got, clock, ok && (got.Claimed == nil || ctx.Err() == nil)
 }
 
 // useWaited does what the answer to a claim behind a wait asks for. If a reason to claim nothing has come up meanwhile, the tasks
 // go back.
-func (w *Worker) useWaited(ctx context.Context, got *Waited, clock redisClock, incarnation int64) {
+func (w *Worker) useWaited(ctx context.Context, got *Waited, clock redisClock, incarnation int64, free int) {
 	if got.Claimed == nil {
 		w.sayClaimed(&got.Reply)
 	}
@@ -269,9 +258,12 @@ func (w *Worker) useWaited(ctx context.Context, got *Waited, clock redisClock, i
 		w.waits = 0
 		return
 	}
-	w.use(ctx, &got.Reply, clock, incarnation, got.Claimed)
+	w.use(ctx, &got.Reply, clock, incarnation, free, got.Claimed)
 	if len(got.Reply.Tasks) > 0 && !got.Reply.More && w.pool.vacant() > 0 { // another claim would find nothing
-		w.lull = &lull{got.Reply, clock}
+		for i := range got.Reply.Tasks {
+			free -= slotsOf(&got.Reply.Tasks[i])
+		}
+		w.lull = &lull{got.Reply, clock, free}
 		w.lull.reply.Tasks = nil
 	}
 }
@@ -303,14 +295,15 @@ func (w *Worker) idleTime(reply *ClaimReply) time.Duration {
 }
 
 // waitFor is what may end the wait after a claim that got nothing.
-func (w *Worker) waitFor(l *lull, free int) WaitFor {
-	if !l.reply.Wider {
-		free = 0
-	}
-	return WaitFor{
+func (w *Worker) waitFor(l *lull) WaitFor {
+	f := WaitFor{
 		Worker: w.opts.Name, Node: w.opts.Node, Candidates: w.rules.last().turns,
-		Full: l.reply.Full, Elsewhere: l.reply.Elsewhere, NodeFull: l.reply.NodeFull, Slots: free, Now: l.clock.now(),
+		Full: l.reply.Full, Elsewhere: l.reply.Elsewhere, NodeFull: l.reply.NodeFull, Now: l.clock.now(),
 	}
+	if l.reply.Wider {
+		f.Slots = l.free
+	}
+	return f
 }
 
 // sayFull says which limits keep due tasks from this worker.

@@ -125,6 +125,9 @@ func TestZeroJob(t *testing.T) {
 		j.SetResult("first")
 		j.SetResult("last")
 		j.Progress(0.5, "half way")
+		if err := j.SetMeta("phase", "load"); err != nil {
+			return err
+		}
 		j.Logger().Debug("heard by nobody")
 		select {
 		case <-j.Draining():
@@ -140,8 +143,8 @@ func TestZeroJob(t *testing.T) {
 	if said.Stdout != "out 0" || said.Stderr != "err" || *said.Result != "last" {
 		t.Errorf("%+v", said)
 	}
-	if p := said.Progress; p.Part == nil || *p.Part != 0.5 || p.Text != "half way" {
-		t.Errorf("%+v", p)
+	if p := said.Progress; p.Part == nil || *p.Part != 0.5 || p.Text != "half way" || said.Meta["phase"] != "load" {
+		t.Errorf("%+v, %v", p, said.Meta)
 	}
 	short := &worker.Job{OutputLimit: 3}
 	if err := h(t.Context(), short); err != nil {

@@ -49,7 +49,7 @@ func newPool(slots []*slot, wait time.Duration) *pool {
 
 // take returns an idle slot for a task, or nil if fewer are idle than it takes. The caller has the lock.
 func (p *pool) take(a *assignment) *slot {
-	if len(p.free) < a.slots() {
+	if len(p.free) < slotsOf(a.claimed) {
 		return nil
 	}
 	s := p.free[len(p.free)-1]
@@ -62,7 +62,7 @@ func (p *pool) take(a *assignment) *slot {
 func (p *pool) begin(s *slot, a *assignment) {
 	p.queues[s] = a.claimed.Bucket.QueueName()
 	p.enter(s, executing)
-	if n := a.slots() - 1; n > 0 {
+	if n := slotsOf(a.claimed) - 1; n > 0 {
 		at := len(p.free) - n
 		p.lent[s] = slices.Clone(p.free[at:])
 		p.free = p.free[:at]
@@ -99,7 +99,7 @@ func (p *pool) place(a *assignment, may bool) (s *slot, kept bool) {
 	switch {
 	case s != nil:
 		return s, false
-	case p.closed || !may && a.slots() == 1:
+	case p.closed || !may && slotsOf(a.claimed) == 1:
 		p.apart++
 		return nil, false
 	}
@@ -142,7 +142,7 @@ func (p *pool) shift(s *slot) *assignment {
 	if a.clock.now() > a.claimed.Task.Current.Running.Add(p.wait) {
 		return nil
 	}
-	if len(p.free)+1 < a.slots() {
+	if len(p.free)+1 < slotsOf(a.claimed) {
 		return nil
 	}
 	p.ahead = p.ahead[1:]
@@ -254,7 +254,7 @@ func (p *pool) count(phases ...phase) int {
 func (p *pool) vacant() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.ahead) > 0 && p.ahead[0].slots() > 1 {
+	if len(p.ahead) > 0 && slotsOf(p.ahead[0].claimed) > 1 {
 		return 0
 	}
 	return len(p.free)
@@ -292,11 +292,11 @@ func (p *pool) change() <-chan struct{} {
 	return p.changed
 }
 
-// await waits until a slot is idle and returns how many are; 0 if ctx ends.
-func (p *pool) await(ctx context.Context) int {
+// await waits until more slots are idle than that, and returns how many are; 0 if ctx ends.
+func (p *pool) await(ctx context.Context, above int) int {
 	for {
 		change := p.change()
-		if n := p.vacant(); n > 0 {
+		if n := p.vacant(); n > above {
 			return n
 		}
 		select {

@@ -57,7 +57,7 @@ func inQueue(name string) func(*task.Definition) {
 func (s *site) claimer(t *testing.T) *claimer {
 	t.Helper()
 	o := s.options(t, s.Store)
-	return newClaimer(s.Store, newRulebook(s.Store, o.offer(), func() {}))
+	return newClaimer(s.Store, newRulebook(s.Store, o.offer(), func() int { return 0 }, func() {}))
 }
 
 func claim(t *testing.T, c *claimer) tasks.ClaimReply {

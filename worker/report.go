@@ -450,7 +450,7 @@ func (o *reporter) assign(tasks []Claimed, clock redisClock, incarnation int64, 
 	next := make(map[*slot]*assignment, len(tasks))
 	for i := range tasks {
 		a := newAssignment(&tasks[i], clock, incarnation)
-		if len(next) < len(free) && a.slots() == 1 {
+		if len(next) < len(free) && slotsOf(&tasks[i]) == 1 {
 			s := free[len(next)]
 			if first := w.keep(s, a); first != nil {
 				next[s] = first

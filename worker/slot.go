@@ -41,8 +41,8 @@ func newAssignment(c *Claimed, clock redisClock, incarnation int64) *assignment 
 	return &assignment{claimed: c, clock: clock, incarnation: incarnation}
 }
 
-// slots is how many slots the task takes.
-func (a *assignment) slots() int { return max(1, a.claimed.Resources[task.CPUs].Count) }
+// slotsOf is how many slots a task takes.
+func slotsOf(c *Claimed) int { return max(1, c.Resources[task.CPUs].Count) }
 
 // work does rounds as long as each report brings the next task, and makes the slot free again.
 func (s *slot) work(a *assignment) {
@@ -259,6 +259,7 @@ const unstickInterval = 5 * time.Second
 func (w *Worker) stick(s *slot, r *round, ended func(ctx context.Context) bool) {
 	w.log.Error("the slot is stuck: what ran in it does not end; it takes no task until it does", "slot", s.index)
 	w.pool.set(s, stuck)
+	w.rulesChanged() // what takes more slots than are left is for others
 	w.signalChange()
 	w.background.Go(func() {
 		for !ended(w.life) {
@@ -269,6 +270,7 @@ func (w *Worker) stick(s *slot, r *round, ended func(ctx context.Context) bool) 
 		r.removePrivate()
 		w.log.Warn("the slot is free again", "slot", s.index)
 		w.pool.set(s, idle)
+		w.rulesChanged()
 		w.signalChange()
 	})
 }

@@ -43,7 +43,7 @@ func (r *round) passNews(ctx context.Context) {
 		news.Progress = &p
 	}
 	news.Meta = r.newMeta()
-	if news.Progress == nil && news.Meta == nil {
+	if news.Progress == nil && len(news.Meta) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
@@ -65,7 +65,7 @@ func (r *round) passNews(ctx context.Context) {
 	maps.Copy(r.metaTold, news.Meta)
 }
 
-// newMeta are the attributes that the program has set and nobody has recorded yet, as far as it was polled; nil for none.
+// newMeta are the attributes that the program has set and nobody has recorded yet, as far as it was polled.
 func (r *round) newMeta() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,16 +75,11 @@ func (r *round) newMeta() map[string]string {
 	case r.control != nil:
 		r.meta = r.control.Attrs()
 	}
-	var fresh map[string]string
-	for name, text := range r.meta {
-		if told, is := r.metaTold[name]; is && told == text {
-			continue
-		}
-		if fresh == nil {
-			fresh = map[string]string{}
-		}
-		fresh[name] = text
-	}
+	fresh := maps.Clone(r.meta)
+	maps.DeleteFunc(fresh, func(name, text string) bool {
+		told, is := r.metaTold[name]
+		return is && told == text
+	})
 	return fresh
 }
 

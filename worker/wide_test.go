@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -100,5 +101,43 @@ func TestWideTaskGetsSlots(t *testing.T) {
 	defer mu.Unlock()
 	if at := slices.Index(order, "widewide"); at < 0 || at > many/2 {
 		t.Errorf("it began as number %d of %v", at, order)
+	}
+}
+
+// A slot that is stuck is none for a task that takes several: the others are not kept for it, until it is free again.
+func TestStuckSlotsAreNotGathered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	release := make(chan struct{})
+	quick := func(context.Context, *Job) error { return nil }
+	w := s.start(t, func(o *options) { o.Slots, o.KillGrace = 2, 50*time.Millisecond }, handlers(map[string]Handler{
+		"stuck": func(context.Context, *Job) error { <-release; return nil }, "quick": quick, "wide": quick,
+	}))
+	s.await(t, s.open(t, forHandler("stuck"), limits("1", "0")), sm.TimedOut)
+	w.log.await(t, "the slot is stuck")
+	wide := s.open(t, forHandler("wide"), func(d *task.Definition) {
+		storetest.SetBucket(d, task.Bucket{Class: "wide", Resources: "cpus=2"})
+	})
+	s.await(t, s.open(t, forHandler("quick")), sm.Executed)
+	close(release)
+	s.await(t, wide, sm.Executed)
+}
+
+// A slot that becomes free between a claim that found too few and the wait behind it ends that wait.
+func TestSlotsFreeBeforeTheWait(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.idleWorker(t, s.Store, 2)
+	w.rounds = t.Context()
+	w.lease.begin(s.Register(t, "w"), shim.Now())
+	defer w.lease.stop()
+	s.open(t, cpus(2))
+	if _, err := w.rules.current(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.use(t.Context(), &ClaimReply{Wider: true, Full: []string{task.DefaultQueue}}, newClock(0), w.lease.last().Incarnation, 1, nil)
+	got, _, _ := w.wait(t.Context(), w.lull, w.lease.last().Incarnation, 2)
+	if len(got.Reply.Tasks) > 0 {
+		t.Error("it has waited to the end, and claimed then")
 	}
 }

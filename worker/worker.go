@@ -107,7 +107,7 @@ func assemble(opts options) (*Worker, error) {
 		}),
 		ready: make(chan struct{}), changed: make(chan struct{}, 1), stopNow: make(chan struct{}),
 	}
-	w.rules = newRulebook(opts.Backend, opts.offer(), w.signalChange)
+	w.rules = newRulebook(opts.Backend, opts.offer(), func() int { return w.pool.count(stuck) }, w.signalChange)
 	w.claims = newClaimer(opts.Backend, w.rules)
 	w.reporter = &reporter{worker: w}
 	redis := link.New(log)

@@ -351,7 +351,6 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"Retain":      func(ctx context.Context, st *store.Store) error { _, err := st.Retain(ctx, []int64{1}, 1); return err },
 	"KeepIndex":   func(ctx context.Context, st *store.Store) error { _, _, err := st.KeepIndex(ctx); return err },
-	"PurgedSpans": func(ctx context.Context, st *store.Store) error { _, _, err := st.PurgedSpans(ctx, 1, 2); return err },
 	"Origin":      func(ctx context.Context, st *store.Store) error { _, err := st.Origin(ctx); return err },
 	"NoteArchive": func(ctx context.Context, st *store.Store) error { return st.NoteArchive(ctx, "full") },
 	"PurgedAll":   func(ctx context.Context, st *store.Store) error { _, err := st.PurgedAll(ctx); return err },

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -38,13 +40,17 @@ func (f *wideFleet) open(t *testing.T, queue, resources string) int64 {
 	return f.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))[0]
 }
 
+func (f *wideFleet) request(worker string, free int) tasks.ClaimRequest {
+	return tasks.ClaimRequest{
+		Worker: worker, Node: "n-" + worker, Request: conn.NewToken(), Candidates: f.turns, Max: free, Gathers: f.gathers[worker],
+		Resources: task.Resources{"gpu": 1}, MaxThreads: task.Unlimited,
+	}
+}
+
 // claim claims for a worker with that many free slots, as the worker does.
 func (f *wideFleet) claim(t *testing.T, worker string, free int) tasks.ClaimReply {
 	t.Helper()
-	r, err := f.Store.Claim(t.Context(), tasks.ClaimRequest{
-		Worker: worker, Node: "n-" + worker, Request: conn.NewToken(), Candidates: f.turns, Max: free, Gathers: f.gathers[worker],
-		Resources: task.Resources{"gpu": 1}, MaxThreads: task.Unlimited,
-	})
+	r, err := f.Store.Claim(t.Context(), f.request(worker, free))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,4 +152,95 @@ func TestWideTaskThatCannotRunKeepsNoSlots(t *testing.T) {
 	f.open(t, "r", "cpus=4,gpu=1")
 	after := f.open(t, "r", "")
 	f.expect(t, "v", 1, "", after)
+}
+
+// A worker that has no use for what is due, since a limit of its node or too few free slots keep it from that, is not woken for it again
+// and again.
+func TestWideTaskWakesNobodyInVain(t *testing.T) {
+	t.Parallel()
+	limited := task.ParseQueue("q", nil)
+	limited.MaxThreads = task.AtMost(1)
+	f := newWideFleet(t, limited, task.ParseQueue("r", nil))
+	f.expect(t, "w", 4, "", f.open(t, "q", ""))
+	f.open(t, "q", "cpus=4")
+	f.open(t, "q", "")
+	f.settles(t, "w", 3)
+	f.open(t, "r", "cpus=4")
+	f.settles(t, "w", 3)
+	f.open(t, "r", "")
+	f.settles(t, "w", 3)
+}
+
+// settles claims for a worker, and waits as its answers say, until nothing wakes it.
+func (f *wideFleet) settles(t *testing.T, worker string, free int) {
+	t.Helper()
+	r := f.claim(t, worker, free)
+	for range 10 {
+		w := tasks.WaitFor{
+			Worker: worker, Node: "n-" + worker, Candidates: f.turns, Full: r.Full, Elsewhere: r.Elsewhere, NodeFull: r.NodeFull,
+		}
+		if r.Wider {
+			w.Slots = free
+		}
+		got := f.Store.WaitAndClaim(t.Context(), w, time.Millisecond, f.request(worker, free))
+		if got.Err != nil || got.Claimed != nil || len(got.Reply.Tasks) > 0 {
+			t.Fatalf("%+v", got)
+		}
+		if got.Woken == "" {
+			return
+		}
+		r, f.gathers[worker] = got.Reply, got.Reply.Gathers
+	}
+	t.Errorf("worker %s with %d free slots is woken again and again", worker, free)
+}
+
+// Work that is claimed ahead has no slot: what is left of it does not count as free.
+func TestAheadIsNoFreeSlot(t *testing.T) {
+	t.Parallel()
+	f := newWideFleet(t, task.ParseQueue("q", nil))
+	f.AddQueue(t, task.ParseQueue("plain", nil))
+	f.turns = append(f.turns, task.Candidates([]task.Bucket{{Queue: "plain"}}, []task.QueueSpec{task.ParseQueue("plain", nil)}, task.Offer{Slots: 4})...)
+	f.open(t, "q", "cpus=4")
+	small := f.open(t, "plain", "")
+	req := f.request("w", 4)
+	req.Ahead, req.First = 3, 1
+	if r, err := f.Store.Claim(t.Context(), req); err != nil || !slices.Equal(ids(r.Tasks), []int64{small}) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	f.expect(t, "v", 1, "q")
+}
+
+// A claim that is repeated, since its answer was lost, says what it said, and changes nothing.
+func TestRepeatedClaimOfWideTasks(t *testing.T) {
+	t.Parallel()
+	f := newWideFleet(t, task.ParseQueue("q", nil))
+	f.open(t, "q", "cpus=2")
+	f.open(t, "q", "cpus=4")
+	req := f.request("w", 4)
+	first, err := f.Store.Claim(t.Context(), req)
+	if err != nil || len(first.Tasks) != 1 || first.Gathers != "q" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	full := func() map[string]string { return f.Raw.HGetAll(t.Context(), f.Key("full")).Val() }
+	before := full()
+	again, err := f.Store.Claim(t.Context(), req)
+	if err != nil || !slices.Equal(ids(again.Tasks), ids(first.Tasks)) || again.Gathers != first.Gathers || again.Wider != first.Wider || again.More {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if after := full(); !maps.Equal(after, before) {
+		t.Errorf("noted %v before, %v after", before, after)
+	}
+}
+
+// A worker without free slots has none to keep: after a wide task has begun, queues take turns as before, however many more there are.
+func TestWideTasksTakeTurns(t *testing.T) {
+	t.Parallel()
+	f := newWideFleet(t, task.ParseQueue("q", nil), task.ParseQueue("r", nil))
+	wide, _, small := f.open(t, "q", "cpus=4"), f.open(t, "q", "cpus=4"), f.open(t, "r", "")
+	f.expect(t, "w", 4, "", wide)
+	req := f.request("w", 4)
+	req.First = 1
+	if r, err := f.Store.Claim(t.Context(), req); err != nil || !slices.Equal(ids(r.Tasks), []int64{small}) || r.Gathers != "q" {
+		t.Errorf("%+v, %v", r, err)
+	}
 }

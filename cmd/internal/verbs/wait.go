@@ -392,7 +392,7 @@ func jobCut(ctx context.Context, s *session, p *task.Plan) (ids []int64, err err
 
 // jobFailures are the first tasks of a job that have not succeeded.
 func jobFailures(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
-	if len(p.Failures) > 0 {
+	if bad := (&job{Plan: *p}).unsuccessful(); bad > 0 && int64(len(p.Failures)) == min(bad, mostFailures) {
 		return p.Failures, nil
 	}
 	sel := manager.Selection{Plan: p.ID, All: true, NotRetried: true}

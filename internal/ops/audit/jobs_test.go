@@ -80,53 +80,81 @@ func TestSoundJobs(t *testing.T) {
 	sound("opened again")
 }
 
-// What a job waits for is recomputed: how many plans are not over, and whether each of these will tell it of its end.
+// What a job waits for is recomputed: as many plans as will tell it of their end.
 func TestJobsThatWait(t *testing.T) {
 	t.Parallel()
-	for want, c := range map[string]struct {
-		command []string
-		bad     string
-	}{
-		"":                       {[]string{"PING"}, ""},
-		"will not tell it":       {[]string{"HDEL", "plan:1", "before"}, "job j3 comes after plan 1"},
-		"is held for 1 plans":    {[]string{"HSET", "plan:3", "awaits", "1"}, "and 2 that it comes after are not over"},
-		"is held for 0 plans":    {[]string{"HDEL", "plan:3", "awaits"}, "and 2 that it comes after are not over"},
-		"and 1 that it comes":    {[]string{"HSET", "plan:2", "state", "completed", "left", "0", "ended", "1"}, "is held for 2 plans"},
-		"comes after plan 2, wh": {[]string{"HSET", "plan:2", "before", "33:"}, "job j3"},
+	for want, commands := range map[string][][]string{
+		"":                                {{"PING"}},
+		"is held for 2 plans, and 1 will": {{"HDEL", "plan:1", "before"}, {"HSET", "plan:2", "before", "33:"}, {"HSET", "plan:2", "state", "completed", "left", "0", "ended", "1"}},
+		"is held for 1 plans, and 2 will": {{"HSET", "plan:3", "awaits", "1"}},
+		"is held for 0 plans, and 2 will": {{"HDEL", "plan:3", "awaits"}},
 	} {
-		t.Run(want, func(t *testing.T) {
-			t.Parallel()
-			ns := redistest.Namespace(t)
-			s, srv := worktest.Open(t, ns), redistest.Shared(t)
-			for i, spec := range []task.PlanSpec{{}, {}, {After: []task.PlanNeed{{Plan: 1}, {Plan: 2, On: task.NeedsAny}}}} {
-				spec.Job, spec.RequestKey = true, string(rune('a'+i))
-				id, err := s.NewPlan(t.Context(), spec)
-				if err == nil {
-					_, err = addTo(t.Context(), s, id, spec.RequestKey, storetest.Define())
+		for _, command := range commands {
+			t.Run(strings.Join(command, " "), func(t *testing.T) {
+				t.Parallel()
+				ns := redistest.Namespace(t)
+				s, srv := worktest.Open(t, ns), redistest.Shared(t)
+				for i, spec := range []task.PlanSpec{{}, {}, {After: []task.PlanNeed{{Plan: 1}, {Plan: 2, On: task.NeedsAny}}}} {
+					spec.Job, spec.RequestKey = true, string(rune('a'+i))
+					id, err := s.NewPlan(t.Context(), spec)
+					if err == nil {
+						_, err = addTo(t.Context(), s, id, spec.RequestKey, storetest.Define())
+					}
+					if err == nil {
+						_, err = s.SteerPlan(t.Context(), id, task.PlanReady, "")
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-				if err == nil {
-					_, err = s.SteerPlan(t.Context(), id, task.PlanReady, "")
+				args := []string{command[0]}
+				for i, arg := range command[1:] {
+					if i == 0 {
+						arg = ns + ":" + arg
+					}
+					args = append(args, arg)
 				}
+				srv.Do(t, args...)
+				r, err := verify(t, s)
 				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			args := []string{c.command[0]}
-			for i, arg := range c.command[1:] {
-				if i == 0 {
-					arg = ns + ":" + arg
+				said := slices.ContainsFunc(r.Violations, func(v Violation) bool { return strings.Contains(v.Text, "job j3 "+want) })
+				if want == "" && !r.OK() || want != "" && !said {
+					t.Errorf("%+v", r.Violations)
 				}
-				args = append(args, arg)
-			}
-			srv.Do(t, args...)
-			r, err := verify(t, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			said := slices.ContainsFunc(r.Violations, func(v Violation) bool { return strings.Contains(v.Text, want) && strings.Contains(v.Text, c.bad) })
-			if want == "" && !r.OK() || want != "" && !said {
-				t.Errorf("%+v", r.Violations)
-			}
-		})
+			})
+		}
+	}
+}
+
+// A plan that is opened again after its end has told those that wait: they do not wait for it any more, and nothing is wrong.
+func TestJobsWaitForAnEndOnce(t *testing.T) {
+	t.Parallel()
+	s := worktest.Open(t, redistest.Namespace(t))
+	waiting := task.PlanSpec{After: []task.PlanNeed{{Plan: 1, On: task.NeedsAny}, {Plan: 2, On: task.NeedsAny}}}
+	for i, spec := range []task.PlanSpec{{}, {}, waiting} {
+		spec.Job, spec.RequestKey = true, string(rune('a'+i))
+		id, err := s.NewPlan(t.Context(), spec)
+		if err == nil {
+			_, err = addTo(t.Context(), s, id, spec.RequestKey, storetest.Define())
+		}
+		if err == nil && id != 2 {
+			_, err = s.SteerPlan(t.Context(), id, task.PlanReady, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	doPlans(t, s)
+	worktest.Drain(t, s, worktest.Fail)
+	if p, err := s.Plan(t.Context(), 1); err != nil || p.State != task.PlanFailed {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if _, err := addTo(t.Context(), s, 1, "again", task.Definition{RetryOf: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := verify(t, s); err != nil || !r.OK() {
+		t.Errorf("%+v, %v", r.Violations, err)
 	}
 }

@@ -123,7 +123,7 @@ func (a *auditor) plan(ctx context.Context, id task.PlanID) error {
 // awaits audits what a job is held for that comes after others. An end of these is told in one script, but read in several: what is wrong
 // is looked at again.
 func (a *auditor) awaits(ctx context.Context, id task.PlanID) error {
-	var found []Violation
+	wrong := ""
 	for range looks {
 		job, err := a.store.PlanSum(ctx, id)
 		if err != nil || job.State != task.PlanHeld || len(job.After) == 0 {
@@ -132,36 +132,30 @@ func (a *auditor) awaits(ctx context.Context, id task.PlanID) error {
 		if job.Awaits == "" && !strings.HasPrefix(job.HeldBy, "job j") { // a person holds it
 			return nil
 		}
-		if found, err = a.wrongAwaits(ctx, job); err != nil || len(found) == 0 {
+		if wrong, err = a.wrongAwaits(ctx, job); err != nil || wrong == "" {
 			return err
 		}
 	}
-	a.say(found...)
+	a.say(sprint(0, Plan, "job %s %s", plans.JobName(id), wrong))
 	return nil
 }
 
-// wrongAwaits: a job waits for as many plans as are not over, and each of these will tell it.
-func (a *auditor) wrongAwaits(ctx context.Context, job *plans.PlanSum) (found []Violation, err error) {
-	say := func(format string, args ...any) { found = append(found, sprint(0, Plan, format, args...)) }
-	under := map[task.PlanID]bool{}
+// wrongAwaits: a job waits for as many plans as will tell it of their end. One that was opened again after it does not.
+func (a *auditor) wrongAwaits(ctx context.Context, job *plans.PlanSum) (string, error) {
+	tell, of := map[task.PlanID]bool{}, strconv.FormatInt(int64(job.ID), 10)+":"
 	for _, after := range job.After {
 		p, err := a.store.PlanSum(ctx, after.Plan)
-		if errors.Is(err, task.ErrNoPlan) || err == nil && p.Done() {
-			continue
+		if err != nil && !errors.Is(err, task.ErrNoPlan) {
+			return "", err
 		}
-		if err != nil {
-			return nil, err
-		}
-		under[p.ID] = true
-		told := strconv.FormatInt(int64(job.ID), 10) + ":"
-		if !slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, told) }) {
-			say("job %s comes after plan %d, which will not tell it of its end", plans.JobName(job.ID), p.ID)
+		if err == nil && !p.Done() && slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, of) }) {
+			tell[p.ID] = true
 		}
 	}
-	if counted := strconv.Itoa(len(under)); found == nil && cmp.Or(job.Awaits, "0") != counted || found == nil && len(under) == 0 {
-		say("job %s is held for %s plans, and %s that it comes after are not over", plans.JobName(job.ID), cmp.Or(job.Awaits, "0"), counted)
+	if n, counted := len(tell), cmp.Or(job.Awaits, "0"); n == 0 || counted != strconv.Itoa(n) {
+		return fmt.Sprintf("is held for %s plans, and %d will tell it of their end", counted, n), nil
 	}
-	return found, nil
+	return "", nil
 }
 
 // still reports whether nothing happened to a plan while it was read.

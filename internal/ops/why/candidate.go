@@ -381,12 +381,14 @@ func (c *candidate) idle() {
 	if w.Reason != "" {
 		c.add(costDrain, KindClaimsNot, c.onWorker(AttrReason, ""), placed(w)+" claims nothing: "+w.Reason)
 	}
-	switch takes := c.s.Task.Bucket.Slots(); {
-	case free(w) == 0:
-		text := fmt.Sprintf("%s has no free slot (%d of %d busy)", placed(w), w.Busy, w.Slots)
-		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, strconv.Itoa(takes)), text)
-	case free(w) < takes:
-		text := fmt.Sprintf("it takes %d slots, %s has %s (%d of %d busy)", takes, placed(w), freeText(w), w.Busy, w.Slots)
-		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, strconv.Itoa(takes)), text)
+	if takes := c.s.Task.Bucket.Slots(); free(w) < takes {
+		text := fmt.Sprintf("%s has no free slot (%d of %d busy", placed(w), w.Busy, w.Slots)
+		if free(w) > 0 {
+			text = fmt.Sprintf("it takes %d slots, %s has %s (%d of %d busy", takes, placed(w), freeText(w), w.Busy, w.Slots)
+		}
+		if w.Stuck > 0 {
+			text += fmt.Sprintf(", %d stuck", w.Stuck)
+		}
+		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, strconv.Itoa(takes)), text+")")
 	}
 }

@@ -200,9 +200,11 @@ func TestSlotsOfWideTasks(t *testing.T) {
 		return worker(func(w *task.Worker) { w.Slots, w.Busy = slots, busy })
 	}
 	explain(t, crewed(openTask(wide), of(2, 0)),
-		"resource! needs resource cpus=4, the node has cpus=2 (worker w1 on n1) => worker w1 slots=4")
+		"resource! needs resource cpus=4, the worker has cpus=2 (worker w1 on n1) => worker w1 slots=4")
 	explain(t, crewed(openTask(wide), of(6, 3)),
 		"slots! it takes 4 slots, worker w1 on n1 has 3 free slots (3 of 6 busy) => worker w1 free_slots=4")
+	explain(t, crewed(openTask(wide), worker(func(w *task.Worker) { w.Slots, w.Stuck = 4, 1 })),
+		"slots! it takes 4 slots, worker w1 on n1 has 3 free slots (0 of 4 busy, 1 stuck) => worker w1 free_slots=4")
 	explain(t, openTask(wide), "no_worker! no worker is alive; start one with slots = 4 => worker start=slots = 4")
 	s := crewed(openTask(), of(6, 3))
 	s.Claims = answered(tasks.Hindrance{Gathers: "q"})

@@ -84,7 +84,7 @@ func Seen(w task.Worker, now statemachine.Time, lease statemachine.Duration) tas
 }
 
 // free is the number of slots without a task.
-func free(w *task.Worker) int { return max(0, w.Slots-w.Busy) }
+func free(w *task.Worker) int { return max(0, w.Slots-w.Busy-w.Stuck) }
 
 // freeText says how many they are.
 func freeText(w *task.Worker) string { return things(int64(free(w)), "free slot", "free slots") }

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -79,7 +80,8 @@ func (r *Reader) Poll() (p Progress, changed bool, err error) {
 }
 
 // Attrs are the attributes that the program has set by the Poll before, with what it has said of each last: an empty text removes one.
-func (r *Reader) Attrs() map[string]string { return r.attrs }
+// The map is the caller's.
+func (r *Reader) Attrs() map[string]string { return maps.Clone(r.attrs) }
 
 // Warnings are the lines that were not understood, in the program's own words
 // but made printable; each is told once and at most ten altogether.

@@ -52,7 +52,7 @@ func (s *Tasks) SomeSpans(ctx context.Context, first, last int64) (spans []Span,
 }
 
 func (s *Tasks) some(ctx context.Context, epochs []conn.Epoch, first, last int64) (spans []Span, upTo int64, err error) {
-	purged, upTo, err := s.PurgedSpans(ctx, first, last)
+	purged, upTo, err := s.purgedSpans(ctx, first, last)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -110,9 +110,9 @@ func (e *PurgedError) Unwrap() error { return task.ErrPurged }
 // purgedPage is how many ranges of purged ids one call reads.
 const purgedPage = 1000
 
-// PurgedSpans are the ids of purged tasks from first to last, as ranges, in order, and up to where they were read: there may be
+// purgedSpans are the ids of purged tasks from first to last, as ranges, in order, and up to where they were read: there may be
 // as many as tasks that are left, so one call reads only some, and the next one goes on after upTo.
-func (s *Tasks) PurgedSpans(ctx context.Context, first, last int64) (spans []Span, upTo int64, err error) {
+func (s *Tasks) purgedSpans(ctx context.Context, first, last int64) (spans []Span, upTo int64, err error) {
 	found, err := s.Redis.ZRangeByScoreWithScores(ctx, s.Keys.PurgedIDs(), &redis.ZRangeBy{
 		Min: strconv.FormatInt(first, 10), Max: "+inf", Count: purgedPage,
 	}).Result()
@@ -139,7 +139,7 @@ func (s *Tasks) PurgedAll(ctx context.Context) ([]Span, error) {
 	var all []Span
 	const last = 1 << 53
 	for first := int64(1); first <= last; {
-		spans, upTo, err := s.PurgedSpans(ctx, first, last)
+		spans, upTo, err := s.purgedSpans(ctx, first, last)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func (s *Tasks) PurgedCount(ctx context.Context) (map[statemachine.State]int64, 
 
 // absent is the error about a task that is not there: it says what is known of its id.
 func (s *Tasks) absent(ctx context.Context, id int64) error {
-	spans, _, err := s.PurgedSpans(ctx, id, id)
+	spans, _, err := s.purgedSpans(ctx, id, id)
 	switch {
 	case err != nil:
 		return err

@@ -96,6 +96,7 @@ local function further()
   end
   ahead, slots = true, tonumber(A.ahead)
   choose(list, tonumber(A.first))
+  slots = 0
 end
 
 local function claims()

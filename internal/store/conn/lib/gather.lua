@@ -7,14 +7,16 @@ local function wide(b) return b.width > 1 and b.width > slots end
 -- for each such task that is due: the first to meet it, until there is one with more free slots. It says so anew with each claim, at least
 -- every few seconds, or no longer counts.
 local function gathers(q, b)
-  q.wide = true
   if room <= 0 or places(q) <= 0 then return false end
+  q.wide = true
+  if slots <= 0 then return false end -- there are none to keep
   local n, mine, least, fewest = 0, false, nil, math.huge
+  local writes = not (dry or again)
   local me, all = 'w:' .. A.worker, redis.call('HGETALL', K.full)
   for i = 1, #all, 2 do
     local till, has, ready = string.match(all[i + 1], '^(%S+) (%d+) (.*)$')
     if till and (tonumber(till) or 0) <= clock then
-      if not dry then redis.call('HDEL', K.full, all[i]) end
+      if writes then redis.call('HDEL', K.full, all[i]) end
     elseif ready == b.ready then
       n, mine = n + 1, mine or all[i] == me
       if tonumber(has) < fewest then least, fewest = all[i], tonumber(has) end
@@ -22,9 +24,9 @@ local function gathers(q, b)
   end
   if not mine and n >= redis.call('ZCOUNT', b.ready, '-inf', stamp) then
     if slots <= fewest then return false end
-    if not dry then redis.call('HDEL', K.full, least) end
+    if writes then redis.call('HDEL', K.full, least) end
   end
   gathering, room = q.name, 0
-  if not dry then redis.call('HSET', K.full, me, string.format('%.6f %d %s', clock + GATHER, slots, b.ready)) end
+  if writes then redis.call('HSET', K.full, me, string.format('%.6f %d %s', clock + GATHER, slots, b.ready)) end
   return true
 end

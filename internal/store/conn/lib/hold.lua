@@ -45,7 +45,7 @@ local function repeated(before)
     local r = t and t[5] == 'running' and redis.call('HMGET', K.task(id), t[6] .. ':claim', t[6] .. ':running', t[6] .. ':resources')
     if r and r[1] == request .. '.' .. n then
       t[2], t[3], t[4] = r[1], r[2], r[3] or ''
-      got[#got + 1] = t
+      got[#got + 1], slots = t, slots - (tonumber(string.match(t[4], 'cpus:(%d+)') or '') or 1)
     end
   end
 end
