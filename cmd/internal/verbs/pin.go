@@ -16,36 +16,37 @@ import (
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/task"
 )
 
-// The values of --pin.
-const (
-	pinName    = "pin"
-	pinAuto    = "auto"
-	pinRequire = "require"
-	pinOff     = "off"
-)
+const pinName = "pin"
 
 // withPin adds --pin to a verb that opens tasks.
 func withPin(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String(pinName, pinAuto, "have all tasks run the version of the program that its source holds now, which Redis\n"+
-		"keeps if it is not too large: auto (where the source can be read from here), require or off")
+	cmd.Flags().String(pinName, "", "have all tasks run the version of the program that its source holds now, which Redis\n"+
+		"keeps if it is not too large: auto (where the source can be read from here), require or off\n"+
+		"(default [manager] pin)")
 	return cmd
 }
 
 // pin is the function that checks sources, takes along what lies here, and pins the rest as far as --pin says.
 func (s *session) pin() (func(ctx context.Context, source string) (string, error), error) {
 	flag := s.cmd.Flags().Lookup(pinName)
-	switch {
-	case flag == nil:
+	if flag == nil {
 		return nil, nil //nolint:nilnil // none is a good answer
-	case flag.Value.String() == pinOff:
+	}
+	how := s.cfg.Pin
+	if flag.Changed {
+		how = flag.Value.String()
+	}
+	switch how {
+	case config.PinOff:
 		return remembering(s.checked), nil
-	case flag.Value.String() == pinAuto:
+	case config.PinAuto:
 		return remembering(s.pinIfPossible), nil
-	case flag.Value.String() == pinRequire:
+	case config.PinRequire:
 		return remembering(func(ctx context.Context, source string) (string, error) {
 			source, err := s.checked(ctx, here(source))
 			if err != nil {
@@ -54,7 +55,7 @@ func (s *session) pin() (func(ctx context.Context, source string) (string, error
 			return s.downloaded(ctx, source)
 		}), nil
 	default:
-		return nil, cli.Usagef("--pin %q is unknown; write auto, require or off", flag.Value)
+		return nil, cli.Usagef("--pin %q is unknown; write auto, require or off", how)
 	}
 }
 

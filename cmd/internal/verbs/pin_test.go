@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -167,6 +168,42 @@ func TestSourcesAreChecked(t *testing.T) {
 			if strings.Contains(args, "from-json") && !strings.Contains(r.err, lines+":2: ") {
 				t.Errorf("%s: no line: %s", args, r.err)
 			}
+		}
+	}
+}
+
+// Without --pin the configuration says how to pin.
+func TestPinOfConfiguration(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	config, err := os.ReadFile(b.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "run.sh")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		pin, args string
+		code      int
+		pinned    bool
+	}{
+		{"require", "--source rsync:" + file, 0, true},
+		{"require", "--source http://127.0.0.1:1/run.sh", 2, false},
+		{"require", "--pin off --source http://127.0.0.1:1/run.sh", 0, false},
+		{"off", "--source rsync:" + file, 0, false},
+		{"off", "--pin auto --source rsync:" + file, 0, true},
+	} {
+		if err := os.WriteFile(b.file, append(slices.Clone(config), "pin="+c.pin+"\n"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := b.run(append([]string{"submit", "--program", "p"}, strings.Fields(c.args)...)...)
+		if r.code != c.code {
+			t.Errorf("pin=%s, submit %s: %+v", c.pin, c.args, r)
+		}
+		if source := b.must("show", "last"); r.code == 0 && strings.Contains(source, "#sha256=") != c.pinned {
+			t.Errorf("pin=%s, submit %s: %s", c.pin, c.args, source)
 		}
 	}
 }

@@ -258,6 +258,7 @@ type File struct {
 	Worker       Worker
 	Manager      Manager
 	TaskDefaults TaskDefaults
+	Pin          string // of [manager], for the command line alone
 
 	settings map[string]setting // by "section.key"; says where each value came from
 	exposed  []string           // files with secrets that every user can read

@@ -93,6 +93,7 @@ func defaults(t *testing.T) *File {
 			RoundDuration: 1300 * time.Millisecond, BatchSize: 100,
 			KeyTTL: 7 * 24 * time.Hour, HandlerBackoff: time.Second, HandlerBackoffMax: time.Minute, HandlingLease: 15 * time.Second,
 		},
+		Pin: PinAuto,
 		TaskDefaults: TaskDefaults{Defaults: task.Defaults{
 			"start_after": "0", "end_before": "inf", "timeout": "inf", "max_fails": "0", "max_timeouts": "0",
 			"max_losses": statemachine.DefaultMaxLosses.Text(), "max_faults": statemachine.DefaultMaxFaults.Text(), "fail_on": "any", "on_cut": "keep", "charge": "all", "workdir": "worker",

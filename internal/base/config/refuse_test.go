@@ -86,6 +86,7 @@ func TestRefusedValues(t *testing.T) {
 		{"server", "blob_quota=-1", "not a size"},
 		{"server", "file_retention=0", "out of range"},
 		{"manager", "key_ttl=59", "out of range"},
+		{"manager", "pin=always", "known words"},
 		{"manager", "key_ttl=inf", "infinite"},
 		{"server", "repair_interval=0", "out of range"},
 		{"server", "repair_batch=0", "out of range"},

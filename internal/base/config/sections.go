@@ -236,6 +236,13 @@ type Manager struct {
 	HandlingLease     time.Duration
 }
 
+// The values of [manager] pin, and of --pin.
+const (
+	PinAuto    = "auto"
+	PinRequire = "require"
+	PinOff     = "off"
+)
+
 // TaskDefaults holds the section [task_defaults]: the texts of the fields of a
 // new task that its opener did not give, as package task has them.
 type TaskDefaults struct {
