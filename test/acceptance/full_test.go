@@ -162,7 +162,7 @@ func TestReturnToAFullDisk(t *testing.T) {
 	contains(t, "error", failed["0:error"], "could not return files: destination file:"+disk+": ", full, "make room there")
 	contains(t, "log", failed["log"], "not all of output is kept: destination file:"+disk+": ", full)
 	_, stderr := w.manage(t, 1, "wait", "1")
-	contains(t, "wait", stderr, "1 with output or files of which a part is kept nowhere")
+	contains(t, "wait", stderr, "1 lost a part of their output or files")
 	w.manage(t, 0, "submit", "--return", "out", "--return-to", disk, "--charge", "program", "--max-faults", "unlimited", "--retry-delay", "0.1",
 		"--", "sh", "-c", write)
 	wait.Eventually(t, patience, func() bool { return w.hash(t, 2)["1:class"] == "infrastructure" }, "it is not tried again")
