@@ -127,10 +127,13 @@ func startWorker(t *testing.T, sp *storetest.Space, name string) {
 	background(t, w.Run)
 }
 
+// patience is how long a test waits for what takes seconds, on a machine that is busy too.
+const patience = time.Minute
+
 // await waits until a task is in a state.
-func await(t *testing.T, sp *storetest.Space, id int64, want statemachine.State, within time.Duration) {
+func await(t *testing.T, sp *storetest.Space, id int64, want statemachine.State) {
 	t.Helper()
-	wait.Eventually(t, within, func() bool {
+	wait.Eventually(t, patience, func() bool {
 		task, err := sp.Store.Task(t.Context(), id)
 		return err == nil && task.State == want
 	}, "task %d is not %s", id, want)

@@ -34,7 +34,7 @@ func crowd(t *testing.T, sp *storetest.Space) {
 func verify(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	var report audit.Report
-	wait.Eventually(t, 20*time.Second, func() bool {
+	wait.Eventually(t, patience, func() bool {
 		var err error
 		if report, err = audit.Verify(t.Context(), sp.Store); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestForeignManager(t *testing.T) {
 	opened := time.Now()
 	wait.Eventually(t, 10*time.Second, func() bool { return sp.Task(t, id).Fields["0:running"] != "" }, "not claimed")
 	wait.Within(t, "claiming a foreign task", opened, time.Now(), 2*time.Second)
-	await(t, sp, id, statemachine.Succeeded, 10*time.Second)
+	await(t, sp, id, statemachine.Succeeded)
 	task := sp.Task(t, id)
 	if r := task.Fields; r["0:worker"] != "ours" || r["0:output"] != fmt.Sprintf("ours %d 3 4\n", id) {
 		t.Errorf("round %v", r)
@@ -73,8 +73,8 @@ func TestForeignManager(t *testing.T) {
 	soon := statemachine.Time(time.Now().Add(3 * time.Second).UnixMicro()).Text()
 	expiring := f.open(t, "start_after=4000000000", "end_before="+soon)
 	overdue := f.open(t, "end_before=1")
-	await(t, sp, overdue, statemachine.Expired, 10*time.Second)
-	await(t, sp, expiring, statemachine.Expired, 13*time.Second)
+	await(t, sp, overdue, statemachine.Expired)
+	await(t, sp, expiring, statemachine.Expired)
 	verify(t, sp)
 }
 
@@ -89,7 +89,7 @@ func TestForeignWorker(t *testing.T) {
 	quick := sp.Open(t, storetest.Spec(), storetest.Spec())
 	f.run(t, "work", "theirs")
 	for _, id := range quick {
-		await(t, sp, id, statemachine.Succeeded, 5*time.Second)
+		await(t, sp, id, statemachine.Succeeded)
 		if r := sp.Task(t, id).Fields; r["0:worker"] != "theirs" || r["0:output"] != fmt.Sprintf("foreign %d\n", id) {
 			t.Errorf("task %d: %+v", id, r)
 		}
@@ -101,10 +101,10 @@ func TestForeignWorker(t *testing.T) {
 		t.Fatalf("claimed %v, want %d and %d", held, slow, failing)
 	}
 	f.run(t, "complete", held[1][0], held[1][1], "", "bad")
-	await(t, sp, failing, statemachine.Failed, 5*time.Second)
-	await(t, sp, slow, statemachine.Open, 10*time.Second)
+	await(t, sp, failing, statemachine.Failed)
+	await(t, sp, slow, statemachine.Open)
 	startWorker(t, sp, "ours")
-	await(t, sp, slow, statemachine.Succeeded, 5*time.Second)
+	await(t, sp, slow, statemachine.Succeeded)
 	if _, err := f.try(t, "complete", held[0][0], held[0][1], "late", ""); err == nil || !strings.Contains(err.Error(), "first") {
 		t.Errorf("the late result: %v", err)
 	}
@@ -124,8 +124,8 @@ func TestForeignArchive(t *testing.T) {
 	startServer(t, sp)
 	ids := sp.Open(t, storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", "1") }))
 	f.run(t, "work", "theirs")
-	await(t, sp, ids[0], statemachine.Succeeded, 5*time.Second)
-	await(t, sp, ids[1], statemachine.Expired, 5*time.Second)
+	await(t, sp, ids[0], statemachine.Succeeded)
+	await(t, sp, ids[1], statemachine.Expired)
 	if lines := f.run(t, "archive"); len(lines) != 2 {
 		t.Fatalf("archived %v", lines)
 	}
@@ -134,7 +134,7 @@ func TestForeignArchive(t *testing.T) {
 		if task.State != statemachine.Archived || task.Outcome != want {
 			t.Errorf("task %d is %s, outcome %s", task.ID, task.State, task.Outcome)
 		}
-		wait.Eventually(t, 20*time.Second, func() bool {
+		wait.Eventually(t, patience, func() bool {
 			f := sp.Task(t, ids[i]).Fields
 			return f["state"] == "archived" && f["outcome"] == string(want)
 		}, "the hash of task %d does not follow", ids[i])
@@ -183,7 +183,7 @@ func TestMixedCompany(t *testing.T) {
 	if n := len(slices.Compact(slices.Clone(ids))); len(ids) != 2*each*families || n != len(ids) {
 		t.Fatalf("%d ids were given out, %d different", len(ids), n)
 	}
-	wait.Eventually(t, 60*time.Second, func() bool {
+	wait.Eventually(t, patience, func() bool {
 		f.run(t, "work", "theirs")
 		counts, err := sp.Store.Count(t.Context())
 		return err == nil && counts[statemachine.Succeeded] == int64(len(ids))
