@@ -291,7 +291,7 @@ func TestLongTransfersAreStopped(t *testing.T) {
 				w.server(t)
 				worker := w.worker(t, "w")
 				c := w.transfers(t)[kind]
-				limit := map[bool]string{true: "6", false: "inf"}[stop == "timeout"]
+				limit := map[bool]string{true: "6", false: "inf"}[stop == "timeout"] // over long before the lease of a worker that is stopped
 				w.manage(t, 0, slices.Concat([]string{"submit", "--timeout", limit}, c.submit)...)
 				wait.Eventually(t, patience, c.begun, "nothing is on its way")
 				worker.Signal(t, syscall.SIGSTOP) // else it might have all of it before it hears
