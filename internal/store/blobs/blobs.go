@@ -108,13 +108,12 @@ func (s *Blobs) put(ctx context.Context, b blob, size int64, content io.ReaderAt
 	}
 	for {
 		there, err := s.keep(ctx, b, size, b.stays(), "")
-		if err != nil || there {
-			return err
+		if err == nil && !there {
+			if err = s.write(ctx, b, size, content); err == nil {
+				there, err = s.keep(ctx, b, size, b.stays(), complete)
+			}
 		}
-		if err = s.write(ctx, b, size, content); err == nil {
-			there, err = s.keep(ctx, b, size, b.stays(), complete)
-		}
-		if err != nil {
+		if err != nil { // also of the first call, which Redis may have carried out
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.AnswerLimit())
 			defer cancel()
 			_, failed := s.remove(ctx, b, size, "")
@@ -161,7 +160,7 @@ func (s *Blobs) keep(ctx context.Context, b blob, size int64, d time.Duration, i
 	return r.Number(0) == 1, nil
 }
 
-// noMemory turns a lack of memory into an error of room: to put a blob does not wait for memory, as other calls do.
+// noMemory turns a lack of memory into an error of room: putting a blob does not wait for memory, as other calls do.
 func (s *Blobs) noMemory(b blob, size int64, err error) error {
 	if !conn.OutOfMemory(err) {
 		return err
