@@ -57,7 +57,7 @@ func TestPinnedIsGone(t *testing.T) {
 			default:
 				wantErr(t, err, c.err, c.says)
 				if errors.Is(err, task.ErrNoBlob) != c.gone {
-					t.Errorf("that it is gone for good is not %v: %v", c.gone, err)
+					t.Errorf("gone for good is %v, want %v: %v", !c.gone, c.gone, err)
 				}
 				nothingInstalled(t, f.opts)
 			}

@@ -150,7 +150,7 @@ func TestLeftToKeepers(t *testing.T) {
 	leave(29, "/")
 	a.slots, b.slots = 30, 30
 	if next := claims(t, a, 29, 30); next != at(f.now+60) {
-		t.Errorf("the next start is %v, want when it takes them all the same, %v", next, at(f.now+60))
+		t.Errorf("the next start is %v, want %v, when their time is over", next, at(f.now+60))
 	}
 	b.slots = 1
 	claims(t, b, 1)

@@ -21,7 +21,7 @@ type claimer struct {
 	backend Claims
 	rules   *rulebook
 	first   int            // how many claims were carried out: queues take turns
-	gathers string         // the queue for whose task the worker gathers slots
+	gathers string         // the queue for whose next task the worker keeps its free slots
 	pending *ClaimRequest  // the one that has no answer yet, nil for none
 	again   timing.Backoff // between claims by rules that were outdated
 }

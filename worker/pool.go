@@ -58,7 +58,7 @@ func (p *pool) take(a *assignment) *slot {
 	return s
 }
 
-// begin gives a task to a slot, and lends that the others that the task takes. The caller has the lock.
+// begin gives a task to a slot, and lends it the other slots that the task takes. The caller has the lock.
 func (p *pool) begin(s *slot, a *assignment) {
 	p.queues[s] = a.claimed.Bucket.QueueName()
 	p.enter(s, executing)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -97,7 +98,9 @@ func newScripts(clock string, rooms []Scripts) *scripts {
 var made sync.Map
 
 func makeScripts(clock string, rooms []Scripts) *scripts {
-	words := map[string]string{"DEFAULT_QUEUE": "'" + task.DefaultQueue + "'", "OUTCOMES": outcomes()}
+	words := map[string]string{
+		"DEFAULT_QUEUE": "'" + task.DefaultQueue + "'", "OUTCOMES": outcomes(), "MOST_FAILURES": strconv.Itoa(MostFailures),
+	}
 	for _, room := range rooms {
 		maps.Copy(words, room.Words)
 	}
@@ -114,6 +117,9 @@ func makeScripts(clock string, rooms []Scripts) *scripts {
 	}
 	return all
 }
+
+// MostFailures is how many failed tasks a job names.
+const MostFailures = 5
 
 // outcomes is the set of them, as a table.
 func outcomes() string {

@@ -247,9 +247,6 @@ func (s *PlanSum) Away() (n PlanSum) {
 	return n
 }
 
-// mostFailures is how many tasks the scripts note in Failures.
-const mostFailures = 5
-
 // Count adds a task of the plan. One that was retried does not count: its retry does.
 func (s *PlanSum) Count(t *Planned) {
 	switch {
@@ -263,7 +260,7 @@ func (s *PlanSum) Count(t *Planned) {
 		if t.End == statemachine.Succeeded {
 			break
 		}
-		if s.Bad++; len(s.Failures) < mostFailures {
+		if s.Bad++; len(s.Failures) < conn.MostFailures {
 			s.Failures = append(s.Failures, t.ID)
 		}
 	}

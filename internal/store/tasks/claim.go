@@ -107,8 +107,8 @@ type ClaimReply struct {
 	// here, but none in the fleet.
 	Full, Elsewhere []string
 	NodeFull        bool
-	// Gathers is the queue for whose next task the worker gathers slots, and leaves what is free to it; empty if there is none.
-	// Wider says that tasks are due that take more slots than are free: claim again when another one is.
+	// Gathers is the queue whose next task takes more slots than are free, which the worker keeps for it; empty for none.
+	// Wider says that such tasks are due, whether it keeps slots or not: claim again when another slot is free.
 	Gathers string
 	Wider   bool
 	// Unused says that the worker has no use for the wake-up of the request, and is
@@ -381,6 +381,7 @@ var taskWords = map[string]string{
 	"--[[header]]": luaList(headerFields), "--[[first]]": luaList(claimFirst), "--[[more]]": luaList(claimedMore), "EVIDENCE_TTL": evidenceTTL,
 	"DEFAULT_GRACE": strconv.Itoa(DefaultGrace), "GATE_RUN": strconv.Itoa(blame.GateRun), "MOST_IDS": strconv.Itoa(MaxIDs),
 	"GATHER":    strconv.Itoa(gatherTime),
+	"PIN_FIRST": "'" + task.PinFirst + "'", "PIN_END": strconv.Itoa(int(task.PinFirst[len(task.PinFirst)-1])),
 	"MAX_AHEAD": strconv.Itoa(config.MaxAhead),
 }
 

@@ -164,7 +164,7 @@ var defects = []defect{
 		"(tonumber(till) or 0) <= clock", "false", storage},
 	{"gather.lua: a repeated claim notes slots anew", "internal/store/conn/lib/gather.lua", "not (dry or again)", "not dry", storage},
 	{"gather.lua: the queue of wide tasks has every first turn", "internal/store/conn/lib/gather.lua",
-		"  if slots <= 0 then return false end -- there are none to keep\n", "", storage},
+		"  if slots <= 0 then return false end -- no slot is free\n", "", storage},
 	{"gather.lua: limits are not looked at", "internal/store/conn/lib/gather.lua",
 		"if room <= 0 or places(q) <= 0 then return false end", "", storage},
 	{"claims.lua: slots ahead count as free", "internal/store/conn/lib/claims.lua", "  slots = 0\n", "", storage},

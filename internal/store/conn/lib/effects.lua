@@ -54,7 +54,7 @@ local function inplans()
     if ends then
       local bad
       left, bad = account(id, ends)
-      if bad and of.job and bad - ends.bad < 5 then blame(id, of.ended) end
+      if bad and of.job and bad - ends.bad < MOST_FAILURES then blame(id, of.ended) end
     end
     for _, t in ipairs(of.ended) do
       if t.grows then sourced(id, t.id, t.outcome, t.skipped, wall.text) end

@@ -3,13 +3,13 @@ local gathering -- the queue for whose wide task the worker keeps its free slots
 
 local function wide(b) return b.width > 1 and b.width > slots end
 
--- gathers decides whether the worker keeps its free slots for the tasks of a bucket, which take more of them. There is one worker that does
--- for each such task that is due: the first to meet it, until there is one with more free slots. It says so anew with each claim, at least
--- every few seconds, or no longer counts.
+-- gathers decides whether the worker keeps its free slots for the tasks of a bucket, which take more than that. One worker does so for each
+-- such task that is due: the first to meet it, until another one has more free slots. It says so again with each claim, every few seconds at
+-- least, or it counts no longer.
 local function gathers(q, b)
   if room <= 0 or places(q) <= 0 then return false end
   q.wide = true
-  if slots <= 0 then return false end -- there are none to keep
+  if slots <= 0 then return false end -- no slot is free
   local n, mine, least, fewest = 0, false, nil, math.huge
   local writes = not (dry or again)
   local me, all = 'w:' .. A.worker, redis.call('HGETALL', K.full)

@@ -28,7 +28,8 @@ local function read(id)
   t[18] = b[17] or ''
   local known = b[17] and (string.sub(b[18] or '', 1, 1) == 'j' and 18 or 17) or 16
   -- The version of a source that the first worker pins is known by the job. Few sources end with the letter that it ends with.
-  if not (b[13] and b[14] and b[15] and b[16]) or fields > known or string.byte(b[11], -1) == 116 and string.sub(b[11], -13) == '#sha256=first' then
+  if not (b[13] and b[14] and b[15] and b[16]) or fields > known or string.byte(b[11], -1) == PIN_END
+    and string.sub(b[11], -#PIN_FIRST) == PIN_FIRST then
     local more = redis.call('HMGET', key, 'rev'--[[more]])
     t[7] = more[1] or ''
     for i = 2, #more do t[17 + i] = more[i] or '' end

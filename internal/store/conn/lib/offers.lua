@@ -22,8 +22,8 @@ local function candidates()
     for b = 1, n do
       local demand, cpus = ARGV[a + 2], nil
       if demand ~= '' then demand, cpus = narrowed(demand) end
-      q.buckets[b] = {priority = tonumber(ARGV[a + 1]), demand = demand, cpus = cpus, width = cpus or 1, plain = ARGV[a + 2] == '', ready = KEYS[buckets + 1],
-        wake = KEYS[buckets + 2], from = 0, size = 1, at = 1, last = 0, gone = {}} -- what heads have read of it
+      q.buckets[b] = {priority = tonumber(ARGV[a + 1]), demand = demand, cpus = cpus, width = cpus or 1, plain = ARGV[a + 2] == '',
+        ready = KEYS[buckets + 1], wake = KEYS[buckets + 2], from = 0, size = 1, at = 1, last = 0, gone = {}} -- what heads have read of it
       q.demands = q.demands or ARGV[a + 2] ~= ''
       a, buckets = a + 2, buckets + 2
     end

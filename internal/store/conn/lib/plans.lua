@@ -126,8 +126,9 @@ local function remaining(key, left)
   return left
 end
 
--- account counts ends of tasks in their plan, and returns how many tasks are left, nil if it could not count, and how many ended badly
--- if that changed. For those that succeeded it is one command: what is not left and has not ended otherwise has. A plan that was damaged by hand is no reason to fail.
+-- account counts ends of tasks in their plan, and returns how many tasks are left, nil if it could not count, and how many ended badly,
+-- if that has changed. For those that succeeded it is one command: what is not left and has not ended otherwise has. A plan that was damaged
+-- by hand is no reason to fail.
 local function account(plan, ends)
   local key = K.plan(plan)
   local left = remaining(key, redis.pcall('HINCRBY', key, 'left', ends.left))
@@ -140,20 +141,20 @@ local function account(plan, ends)
   return left, bad
 end
 
--- blame notes in a job which of its tasks ended badly first. Nobody has to look for them among all then.
+-- blame notes in a job which of its tasks ended badly first, so that nobody has to look for them among all.
 local function blame(plan, ended)
   local first = redis.pcall('HGET', K.plan(plan), 'failures')
   first = type(first) == 'string' and first or ''
   local _, n = string.gsub(first, '%d+', '')
   for _, t in ipairs(ended) do
-    if n < 5 and t.outcome ~= 'succeeded' and not t.skipped then
+    if n < MOST_FAILURES and t.outcome ~= 'succeeded' and not t.skipped then
       first, n = first .. (n > 0 and ' ' or '') .. t.id, n + 1
     end
   end
   redis.pcall('HSET', K.plan(plan), 'failures', first)
 end
 
--- forgive forgets that of a task that is retried.
+-- forgive takes a task that is retried out of these.
 local function forgive(plan, id)
   local first, kept = redis.pcall('HGET', K.plan(plan), 'failures'), {}
   if type(first) ~= 'string' then return end
