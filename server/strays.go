@@ -194,7 +194,7 @@ func (k *janitor) beginSum(ctx context.Context, p *task.Plan, l *lap) (err error
 	if l.tasks > 0 {
 		return nil
 	}
-	if l.job = nil; !p.Job || p.State == task.PlanCompleted || p.State == task.PlanFailed || p.State == task.PlanCancelled && p.Left <= 0 {
+	if l.job = nil; !p.Job || plans.Over(p) {
 		return nil
 	}
 	if l.job, err = k.store.PlanSum(ctx, p.ID); errors.Is(err, task.ErrNoPlan) {

@@ -148,7 +148,7 @@ func (a *auditor) wrongAwaits(ctx context.Context, job *plans.PlanSum) (string, 
 		if err != nil && !errors.Is(err, task.ErrNoPlan) {
 			return "", err
 		}
-		if err == nil && !p.Done() && slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, of) }) {
+		if err == nil && !plans.Over(&p.Plan) && slices.ContainsFunc(p.Before, func(text string) bool { return strings.HasPrefix(text, of) }) {
 			tell[p.ID] = true
 		}
 	}

@@ -86,6 +86,11 @@ func Runs(p *task.Plan) bool {
 	return p.State == task.PlanReady || p.State == task.PlanBuilding && p.Job && !Gated(&p.PlanSpec)
 }
 
+// Over reports whether a plan is over, also for the jobs that come after it.
+func Over(p *task.Plan) bool {
+	return p.Left <= 0 && (p.State == task.PlanCompleted || p.State == task.PlanFailed || p.State == task.PlanCancelled)
+}
+
 // WindowText says what the window of a job means.
 func WindowText(p *task.Plan) string {
 	return fmt.Sprintf("at most %d tasks of job %s are open or run at a time", p.Window, JobName(p.ID))

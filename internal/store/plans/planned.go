@@ -231,11 +231,6 @@ func (s *Plans) PlanSum(ctx context.Context, id task.PlanID) (*PlanSum, error) {
 	return sum, nil
 }
 
-// Done reports whether the plan is over, for the jobs that come after it.
-func (s *PlanSum) Done() bool {
-	return s.Left <= 0 && (s.State == task.PlanCompleted || s.State == task.PlanFailed || s.State == task.PlanCancelled)
-}
-
 // Away is a sum of the tasks that have left Redis, for [PlanSum.Count] to go on with.
 func (s *PlanSum) Away() (n PlanSum) {
 	n.Ended, n.Skipped = maps.Clone(s.PurgedEnded), s.PurgedSkipped
