@@ -250,9 +250,9 @@ func (w *Worker) useWaited(ctx context.Context, got *Waited, clock redisClock, i
 	if got.Claimed == nil {
 		w.sayClaimed(&got.Reply)
 	}
-	if tasks := got.Reply.Tasks; len(tasks) > 0 && w.whyPaused().kind != "" {
+	if why, tasks := w.whyPaused(), got.Reply.Tasks; len(tasks) > 0 && why.kind != "" {
 		for i := range tasks {
-			w.working.Go(func() { w.handBack(w.reports, newAssignment(&tasks[i], clock, incarnation), ErrDraining) })
+			w.working.Go(func() { w.handBack(w.reports, newAssignment(&tasks[i], clock, incarnation), errors.New(why.text)) })
 		}
 		w.useWakeUp(ctx, &got.Reply)
 		w.waits = 0

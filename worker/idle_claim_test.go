@@ -215,6 +215,7 @@ func TestClaimedTooLateIsHandedBack(t *testing.T) {
 	if got.Round != 1 || got.Fields["releases"] != "1" || runs.Load() != 1 {
 		t.Errorf("round %d, %s releases, ran %d times", got.Round, got.Fields["releases"], runs.Load())
 	}
+	checkContains(t, "log", got.Fields["log"], "handing back task 2: this host cannot run programs now: no more processes")
 }
 
 // An answer that is lost while a worker waits loses no task and runs none twice, whichever it is.

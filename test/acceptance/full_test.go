@@ -90,7 +90,8 @@ func (w *world) pauses(t *testing.T, worker *daemon, disk string) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	checkFields(t, w.await(t, id, sm.Executed), map[string]string{"0:output": "fits\n", "0:error": ""})
+	task := w.await(t, id, sm.Executed) // in another round, if the worker had claimed the task just before
+	checkFields(t, task, map[string]string{sm.RoundField(task.Round, "output"): "fits\n", sm.RoundField(task.Round, "error"): ""})
 	worker.Says(t, "claiming again")
 	wait.Eventually(t, patience, func() bool {
 		info, _, err := w.Store.Worker(t.Context(), "w")

@@ -106,12 +106,13 @@ func TestEachRoundHasItsDirectory(t *testing.T) {
 				if name == "overlay" && os.Geteuid() == 0 {
 					want += " overlayfs"
 				}
-				out := strings.TrimSuffix(got.Fields["0:output"], "\n")
+				of := func(field string) string { return got.Fields[sm.RoundField(got.Round, field)] }
+				out := strings.TrimSuffix(of("output"), "\n")
 				if name == "overlay by user" { // who may not be able to mount one
 					out = strings.TrimSuffix(out, " overlayfs")
 				}
-				if out != want || got.Fields["0:error"] != "" {
-					t.Errorf("task %d: %q, error %q, want %q", id, out, got.Fields["0:error"], want)
+				if out != want || of("error") != "" {
+					t.Errorf("task %d: %q, error %q, want %q", id, out, of("error"), want)
 				}
 				wantReturned(t, w, got, map[string]string{"out.dat": fmt.Sprintln(i), "sub/data": fmt.Sprintf("0\n%d\n", i)})
 			}
