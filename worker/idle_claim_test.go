@@ -41,22 +41,25 @@ func (p *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// counted is a site that counts the trips to it, those that wait and the others but heartbeats. It says nothing by itself: that a
-// subscription has begun is a reason to read the rules.
+// quiet is a site that says nothing by itself: that a subscription has begun is a reason to read the rules, and to wait no longer.
+type quiet struct{ *store.Store }
+
+func (quiet) Listen(ctx context.Context, _ string, _, _ func(), _ func(string)) { <-ctx.Done() }
+
+// counted is a quiet site that counts the trips to it, those that wait and the others but heartbeats.
 type counted struct {
-	*store.Store
+	quiet
+
 	waits, others *trips
 }
 
 func newCounted(t testing.TB, s *site) *counted {
 	t.Helper()
-	c := &counted{s.Dial(t), &trips{}, &trips{}}
+	c := &counted{quiet{s.Dial(t)}, &trips{}, &trips{}}
 	c.Patient.AddHook(c.waits)
 	c.Redis.AddHook(c.others)
 	return c
 }
-
-func (c *counted) Listen(ctx context.Context, _ string, _, _ func(), _ func(string)) { <-ctx.Done() }
 
 // idler is a worker on a Redis of its own that has run a task, which made the bucket known, and waits for long.
 func (s *site) idler(t *testing.T, st *store.Store, p Handler, change ...func(*options)) (w *running, blocks <-chan string) {
@@ -183,9 +186,10 @@ func (s *site) unannounced(t *testing.T, blocks <-chan string, spec func(*task.D
 	return id
 }
 
-// late is a site on which something comes between the claim behind a wait and its answer.
+// late is a quiet site on which something comes between the claim behind a wait and its answer.
 type late struct {
-	*store.Store
+	quiet
+
 	between atomic.Pointer[func()]
 }
 
@@ -201,7 +205,7 @@ func (l *late) WaitAndClaim(ctx context.Context, w WaitFor, d time.Duration, req
 func TestClaimedTooLateIsHandedBack(t *testing.T) {
 	t.Parallel()
 	s := siteOn(t, storetest.On(t, redistest.Start(t)))
-	l := &late{Store: s.Dial(t)}
+	l := &late{quiet: quiet{s.Dial(t)}}
 	var runs atomic.Int64
 	w, _ := s.idler(t, l.Store, counting(&runs), func(o *options) { o.Backend = l })
 	rest := func() {

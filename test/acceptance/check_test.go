@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
 )
 
 // checkFields compares fields: "-" means that there is none, "*" that there is one.
@@ -19,6 +20,12 @@ func checkFields(t *testing.T, task *tasks.TaskHeader, want map[string]string) {
 			t.Errorf("task %d: %s = %.500q (there: %v), want %.500q", task.ID, name, got, ok, value)
 		}
 	}
+}
+
+// last is a field of the task's last round. It is not round 0 if a worker has handed the task back: one that it claimed ahead
+// and had no slot for in time, or that it got just as it stopped or its disk became full.
+func last(task *tasks.TaskHeader, field string) string {
+	return task.Fields[sm.RoundField(task.Round, field)]
 }
 
 func contains(t *testing.T, what, got string, want ...string) {

@@ -61,7 +61,11 @@ func TestDrainBySignal(t *testing.T) {
 	l.release(t)
 	checkFields(t, w.archived(t, ids[0], sm.Succeeded), map[string]string{"round": "0", "releases": "-", "0:worker": "drains"})
 	w.released(t, ids[1])
-	checkFields(t, w.archived(t, ids[2], sm.Succeeded), map[string]string{"round": "0", "releases": "-", "0:worker": "other"})
+	third := w.archived(t, ids[2], sm.Succeeded)
+	checkFields(t, third, map[string]string{"fails": "0", "losses": "-"})
+	if by := last(third, "worker"); by != "other" {
+		t.Errorf("the task opened meanwhile was run by %s", by)
+	}
 	l.noOverlap(t)
 	w.sound(t)
 }

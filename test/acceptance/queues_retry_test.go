@@ -163,7 +163,7 @@ func TestStartFailureKeepsTheTask(t *testing.T) {
 	link(t, "/bin/sh", shell)
 	task := w.await(t, id, sm.Succeeded)
 	checkFields(t, task, map[string]string{"fails": "0", "faults": "*", "0:class": "host", "0:error": "*"})
-	if out := task.Fields[sm.RoundField(task.Round, "output")]; out != "started\n" {
+	if out := last(task, "output"); out != "started\n" {
 		t.Errorf("the last round wrote %q", out)
 	}
 	contains(t, "the error of the first round", task.Fields["0:error"], shell)

@@ -106,13 +106,12 @@ func TestEachRoundHasItsDirectory(t *testing.T) {
 				if name == "overlay" && os.Geteuid() == 0 {
 					want += " overlayfs"
 				}
-				of := func(field string) string { return got.Fields[sm.RoundField(got.Round, field)] }
-				out := strings.TrimSuffix(of("output"), "\n")
+				out := strings.TrimSuffix(last(got, "output"), "\n")
 				if name == "overlay by user" { // who may not be able to mount one
 					out = strings.TrimSuffix(out, " overlayfs")
 				}
-				if out != want || of("error") != "" {
-					t.Errorf("task %d: %q, error %q, want %q", id, out, of("error"), want)
+				if out != want || last(got, "error") != "" {
+					t.Errorf("task %d: %q, error %q, want %q", id, out, last(got, "error"), want)
 				}
 				wantReturned(t, w, got, map[string]string{"out.dat": fmt.Sprintln(i), "sub/data": fmt.Sprintf("0\n%d\n", i)})
 			}

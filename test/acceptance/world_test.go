@@ -209,7 +209,7 @@ func (w *world) archived(t *testing.T, id int64, outcome sm.State) *tasks.TaskHe
 	t.Helper()
 	task := w.await(t, id, sm.Archived)
 	if task.Outcome != outcome {
-		t.Errorf("task %d has ended %s, want %s: error %q", id, task.Outcome, outcome, task.Fields[sm.RoundField(task.Round, "error")])
+		t.Errorf("task %d has ended %s, want %s: error %q", id, task.Outcome, outcome, last(task, "error"))
 	}
 	if in := w.Sets(t, id); len(in) != 1 || in[0] != sm.Archived {
 		t.Errorf("task %d is listed in %v, want archived only", id, in)
