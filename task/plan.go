@@ -95,6 +95,8 @@ type Plan struct {
 	Ended   map[statemachine.State]int64 `json:"ended"`
 	// Failures are the first tasks of a job that did not end as they should, and were not retried: up to five.
 	Failures []int64 `json:"failures,omitempty"`
+	// Cut says that a round of one of its tasks lost a part of its output or files; see [Task.Cut].
+	Cut bool `json:"cut"`
 	// Growing is how many of its steps servers open once the lines of a result are known, and
 	// GrowthError why some of these cannot be.
 	Growing     int64  `json:"growing"`

@@ -294,8 +294,8 @@ func (c *record) set(name, value string) {
 	c.fields = append(c.fields, statemachine.RoundField(c.round, name), value)
 }
 
-// fields are the record of the round.
-func (e *ending) fields(round int, text, aside string) []string {
+// fields are the record of the round; cut says that a part of its output or files is lost.
+func (e *ending) fields(round int, text, aside string) (fields []string, cut bool) {
 	c := &record{round: round, fields: make([]string, 0, usualTexts)}
 	res := &e.result
 	c.set("output", string(res.stdout.Data))
@@ -327,13 +327,13 @@ func (e *ending) fields(round int, text, aside string) []string {
 		c.usage(res)
 	}
 	if res.unreturned || res.stdout.Truncated || res.stderr.Truncated {
-		c.cut(res)
+		cut = c.cut(res)
 	}
-	return c.fields
+	return c.fields, cut
 }
 
-// cut says, at the head of the record, what of the round is kept nowhere in full.
-func (c *record) cut(res *result) {
+// cut says, at the head of the record, what of the round is kept nowhere in full, and reports whether there is such.
+func (c *record) cut(res *result) bool {
 	names := res.cut()
 	if res.unreturned {
 		names = append(names, "files")
@@ -341,6 +341,7 @@ func (c *record) cut(res *result) {
 	if names != nil {
 		c.fields = append(c.fields, "cut", strconv.Itoa(c.round)+" "+strings.Join(names, " "))
 	}
+	return names != nil
 }
 
 // cut names the streams of which not all is kept anywhere.

@@ -178,7 +178,8 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 		commit.Fields = end.refusal(t.Round)
 	} else {
-		commit.Fields = append(end.fields(t.Round, text, aside), begunFields(t)...)
+		commit.Fields, commit.Cut = end.fields(t.Round, text, aside)
+		commit.Fields = append(commit.Fields, begunFields(t)...)
 		if move.Failed && move.Retry != 0 {
 			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "retry"), move.Retry.Text())
 		}

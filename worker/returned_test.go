@@ -358,7 +358,8 @@ func TestOutputIsABlobEach(t *testing.T) {
 }
 
 // Of a stream that is longer than its record takes, all is kept beside it, whatever becomes of the round, or of a still longer one the
-// beginning and the tail; nothing of what finds no room. on_cut concerns only what is kept nowhere.
+// beginning and the tail; nothing of what finds no room. on_cut concerns only what is kept nowhere, and the job
+// remembers that something is, so that nobody has to look for it in all of its tasks.
 func TestOutputMax(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -383,7 +384,11 @@ func TestOutputMax(t *testing.T) {
 		{"head -c 2000 /dev/zero; head -c 20000 /dev/zero >&2", map[string]int{"output": 2000, "error.cut": 10752 + len(capture.Marker(9248))}, "on_cut is fail", "0 error"},
 		{"head -c 3000 /dev/urandom", nil, "on_cut is fail", "0 output"}, // half the quota is 1000 bytes
 	} {
-		got := s.await(t, s.open(t, s.script(t, "p", c.program), strict), sm.Executed)
+		job := s.job(t)
+		got := s.await(t, s.planned(t, job, s.script(t, "p", c.program), strict), sm.Executed)
+		if p, err := s.Store.Plan(t.Context(), job); err != nil || p.Cut != (c.cut != "-") {
+			t.Errorf("%s: the job remembers %v, %v", c.program, p, err)
+		}
 		if text := got.Fields["0:error"]; (text == "") != (c.err == "") || !strings.Contains(text, c.err) {
 			t.Errorf("%s: error %.100q, want %q", c.program, text, c.err)
 		}

@@ -103,6 +103,7 @@ func TestCutOutputIsSaid(t *testing.T) {
 	if one := b.value(0, "ls", "1").([]any)[0].(map[string]any); fmt.Sprint(one["cut"]) != "[output files]" {
 		t.Errorf("JSON: %v", one)
 	}
+	b.srv.Do(t, "HSET", b.ns+":plan:1", "cut", "1")
 	for _, tasks := range []string{"1-4", "j1"} { // those of a plan are found otherwise
 		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 lost a part of their output or files (ls marks them as cut;") ||
 			!strings.Contains(r.err, "or submit --on-cut fail): 1\n") {

@@ -32,7 +32,7 @@ func (a *app) wait() *cobra.Command {
 			"retried counts as what its retry ends in. It ends with 1 if a task did not succeed or the namespace\n" +
 			"was flushed, and with 4 if the timeout came first. If a plan is still being built, wait says so and\n" +
 			"keeps waiting for its tasks. At its end it names on stderr the tasks that lost a part of their\n" +
-			"output or files; of a job alone, those among its first 10,000 tasks. ls marks all of them.\n\n" +
+			"output or files.\n\n" +
 			selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(w.do),
@@ -368,22 +368,17 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	return finishWait(ctx, s, reached, failed, int((&job{Plan: *p}).unsuccessful()), late)
 }
 
-// mostLooked is of how many tasks of a job a wait looks whether something was cut: that its tasks are not read is why waiting for a
-// large job costs no more than for a small one.
-const mostLooked = 10_000
-
-// jobCut are those of the first tasks of a job that lost a part of their output or files.
+// jobCut are the tasks of a job that lost a part of their output or files. Where none did, the job knows, and none is read.
 func jobCut(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
-	if p.Left == p.Total {
+	if !p.Cut {
 		return nil, nil
 	}
-	looked := 0
 	sel := manager.Selection{Plan: p.ID, All: true, Archived: true, NotRetried: true, Fields: []string{"cut"}}
 	for t, err := range s.manager.Select(context.WithoutCancel(ctx), sel) { // as in firstFailures
-		if err != nil || looked == mostLooked {
+		if err != nil {
 			return ids, err
 		}
-		if looked++; t.Cut != nil {
+		if t.Cut != nil {
 			ids = append(ids, t.ID)
 		}
 	}

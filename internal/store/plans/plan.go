@@ -297,6 +297,7 @@ func decodePlan(id task.PlanID, fields map[string]string) task.Plan {
 		Growing: number("growing"), GrowthError: fields["growth_error"],
 		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},
 	}
+	p.Cut = fields["cut"] != ""
 	p.Failures = numbers[int64](strings.Fields(fields["failures"]))
 	p.Window, p.After = int(number("window")), parseAfter(fields["after"])
 	succeeded := p.Total - p.Left - p.Skipped // and no other end

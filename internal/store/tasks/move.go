@@ -35,6 +35,8 @@ type Commit struct {
 	Node NodeNews
 	// Meta are attributes that are set before the move of a worker; see [News].
 	Meta map[string]string
+	// Cut says that a part of the round's output or files is lost, which its plan or job remembers.
+	Cut bool
 }
 
 // NodeNews is what the end of a round says of its node.
@@ -204,7 +206,7 @@ func kindOf(o *Commit) moveKind {
 	if o.From == statemachine.Open || o.To == statemachine.Open {
 		k.bucket = o.Bucket
 	}
-	var marks [10]byte
+	var marks [11]byte
 	n := 0
 	for _, m := range [...]struct {
 		is   bool
@@ -221,6 +223,7 @@ func kindOf(o *Commit) moveKind {
 		{o.Node == NodeGood, 'g'},
 		{o.Node == NodeBad, 'b'},
 		{o.Archives, 'a'},
+		{o.Cut, 'p'},
 	} {
 		if m.is {
 			marks[n] = m.mark

@@ -10,7 +10,7 @@
 --     number of field values, fields and values
 --   Marks: f fenced by the claim, h takes the task from its worker, s settles: the next kind is the one that only reports, n next
 --     round, o comes into the bucket, t and d as said, c may cross that a stop is asked for, g and b say good or bad of the node, a goes on
---     to archived.
+--     to archived, p lost a part of its output or files.
 -- It answers for each move: 1 moved, 2 has been made before, 3 reported, but not settled, -1 stale claim, -2 the task has changed, -3 the
 -- hash is missing or damaged, -4 a stop was asked for meanwhile; and the time as the last element. Or {err = ..}, and nothing has changed.
 --[[lib slots]]
