@@ -24,8 +24,8 @@ local function inplan(field, id, key, kind)
 end
 
 -- lost notes in a plan that a part of what one of its rounds gave is lost, so that nobody has to look for that in all of them.
-local function lost(key)
-  if redis.pcall('HEXISTS', key, 'state') == 1 then redis.call('HSET', key, 'cut', '1') end
+local function lost(plan)
+  if redis.pcall('HEXISTS', K.plan(plan), 'state') == 1 then redis.call('HSET', K.plan(plan), 'cut', '1') end
 end
 
 local function note(id, key, kind, t, round)
@@ -44,7 +44,7 @@ local function note(id, key, kind, t, round)
   elseif plan then
     inplan(plan, id, key, kind)
   end
-  if plan and kind.p then lost(K.plan(string.match(plan, '%d+') or '')) end
+  if plan and kind.p then lost(string.match(plan, '%d+') or '') end
   happened(id, round, kind.from, kind.s and kind.via or kind.to, kind.event, kind.actor, kind.writer)
   if kind.s then happened(id, round, kind.via, kind.to, 'settle', kind.actor, kind.writer) end
   if kind.a then happened(id, round, kind.to, 'archived', 'archive', kind.actor, kind.writer) end
