@@ -31,7 +31,6 @@ func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, e
 		return err
 	}
 	failed := r.keepFiles(ctx, v.Dir, res, success)
-	res.unreturned = failed != nil
 	switch {
 	case ctx.Err() != nil:
 		res.Cause, res.files = shim.Cancelled, task.Files{} // what stops the round stops it here too
@@ -53,6 +52,7 @@ func (r *round) keepFiles(ctx context.Context, base string, res *result, success
 		collect = r.collectFiles
 	}
 	p, err := collect(ctx, base)
+	res.unreturned = err != nil // a file that the program did not write is not lost
 	switch {
 	case disk.Full(err), errors.Is(err, fetch.ErrUndelivered):
 		return notReturned(err)
@@ -72,6 +72,7 @@ func (r *round) keepFiles(ctx context.Context, base string, res *result, success
 	if p.count > 0 {
 		files, failed := p.send(ctx)
 		if res.files = files; failed != nil {
+			res.unreturned = true
 			err = errors.Join(err, notReturned(failed))
 		}
 	}

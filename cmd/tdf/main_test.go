@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tdf-go/tdf/cmd/internal/servercmd"
 	"github.com/tdf-go/tdf/cmd/internal/verbs"
@@ -179,6 +180,11 @@ func TestHelpFits(t *testing.T) {
 				t.Errorf("%v --help: %d columns: %s", path, n, line)
 			}
 		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if strings.Contains(f.Usage, "\n") {
+				t.Errorf("%v --help: --%s breaks its lines itself, and they are broken again", path, f.Name)
+			}
+		})
 		for _, sub := range cmd.Commands() {
 			look(sub, append(slices.Clone(path), sub.Name())...)
 		}

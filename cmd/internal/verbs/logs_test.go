@@ -22,7 +22,7 @@ func TestLogsOfSeveral(t *testing.T) {
 		t.Errorf("said %q, want %q", r.err, want)
 	}
 	r = b.run("logs", "1,4", "--round", "0")
-	if want := "==> task 1 <==\nout\x00\xff\n\n==> task 4 <==\n"; r.out != want || r.code != 0 || r.err != "1 wrote to stderr only, which --stderr shows: 4\n" {
+	if want := "==> task 1 <==\nout\x00\xff\n\n==> task 4 <==\n"; r.out != want || r.code != 0 || r.err != "1 with nothing on stdout, but an error, which --stderr shows: 4\n" {
 		t.Errorf("%+v, want %q", r, want)
 	}
 	if r := b.run("logs", "1,4", "--round", "1"); r.code != 1 || !strings.Contains(r.err, "1 without this round: 1\n") {
@@ -97,6 +97,7 @@ func TestCutOutputIsSaid(t *testing.T) {
 	wantText(t, b.must("show", "1"), "output (1000 bytes, of which a part is kept, sha256 abc)")
 	b.srv.Do(t, "HSET", b.ns+":task:1", "cut", "0 output files")
 	b.srv.Do(t, "HSET", b.ns+":task:4", "cut", "0 output") // not of its last round
+	wantText(t, b.must("show", "1"), "cut          output, files")
 	if out := b.must("ls", "1-4"); strings.Count(out, "succeeded (cut)") != 1 || strings.Count(out, "(cut)") != 1 {
 		t.Errorf("ls:\n%s", out)
 	}
@@ -105,8 +106,8 @@ func TestCutOutputIsSaid(t *testing.T) {
 	}
 	b.srv.Do(t, "HSET", b.ns+":plan:1", "cut", "1")
 	for _, tasks := range []string{"1-4", "j1"} { // those of a plan are found otherwise
-		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 lost a part of their output or files (ls marks them as cut;") ||
-			!strings.Contains(r.err, "or submit --on-cut fail): 1\n") {
+		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 lost a part of their output or files (ls marks them as cut, show says why;") ||
+			!strings.Contains(r.err, "--on-cut fail makes it a failure): 1\n") {
 			t.Errorf("wait %s: %+v", tasks, r)
 		}
 		r := b.run("wait", "--json", tasks)

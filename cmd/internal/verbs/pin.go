@@ -25,8 +25,8 @@ const pinName = "pin"
 
 // withPin adds --pin to a verb that opens tasks.
 func withPin(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String(pinName, "", "have all tasks run the version of the program that its source holds now, which Redis\n"+
-		"keeps if it is not too large: auto (where the source can be read from here), require or off\n"+
+	cmd.Flags().String(pinName, "", "have all tasks run the version of the program that its source holds now, which Redis "+
+		"keeps if it is not too large: auto (where the source can be read from here), require or off "+
 		"(default [manager] pin)")
 	return cmd
 }

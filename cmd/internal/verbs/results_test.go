@@ -566,7 +566,7 @@ func TestWholeStreams(t *testing.T) {
 	if r := b.run("results", "--csv", "1"); r.code != 1 || !strings.Contains(r.out, "all...it") {
 		t.Errorf("%+v", r)
 	}
-	wantText(t, b.must("show", "1"), "output (3000 bytes, an excerpt; logs prints all of it while it is kept, sha256 a)")
+	wantText(t, b.must("show", "1"), "output (3000 bytes, an excerpt; logs prints what is kept of it, sha256 a)")
 	b.store.Redis.ZAdd(t.Context(), b.ns+":files", redis.Z{Member: f.SHA256, Score: 1})
 	if _, n, err := b.store.Sweep(t.Context()); n != 1 || err != nil {
 		t.Fatal(n, err)

@@ -224,6 +224,7 @@ func stepRows(table *cli.Table, t *task.Task) {
 		table.Row("stop asked for", when(t.CancelRequested))
 	}
 	table.Some("cancel reason", t.CancelReason)
+	table.Some("cut", strings.Join(t.Cut, ", "))
 	for _, link := range []struct {
 		name string
 		id   int64
@@ -433,7 +434,7 @@ func showStreams(out *cli.Output, r *task.Round) {
 		case s.cut && placeOf(r.Whole) != "":
 			size += ", an excerpt; more is at " + cli.Safe(placeOf(r.Whole))
 		case s.cut && len(r.Whole) > 0:
-			size += ", an excerpt; logs prints all of it while it is kept"
+			size += ", an excerpt; logs prints what is kept of it"
 		case s.cut:
 			size += ", of which a part is kept"
 		}

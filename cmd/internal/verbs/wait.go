@@ -192,7 +192,7 @@ type failure struct {
 }
 
 // cutText tells of tasks that task.Task.Cut is about.
-const cutText = "lost a part of their output or files (ls marks them as cut; raise [worker] output_max, or submit --on-cut fail)"
+const cutText = "lost a part of their output or files (ls marks them as cut, show says why; --on-cut fail makes it a failure)"
 
 // mostFailures is how many are shown.
 const mostFailures = 5

@@ -222,6 +222,8 @@ func (e *RoomError) Error() string {
 	switch {
 	case e.setting == "maxmemory":
 		remedy = "raise maxmemory of Redis, or let tasks leave it by archive_retention"
+	case e.family == conn.Returned && e.Taken == 0:
+		remedy = "return less, or raise [server] " + e.setting
 	case e.family == conn.Returned:
 		remedy = "return less, raise [server] " + e.setting + ", or lower file_retention"
 	}

@@ -383,7 +383,7 @@ func TestReturnedFiles(t *testing.T) {
 		t.Errorf("doubtful are %q, error %v", found, err)
 	}
 	if err := sp.Store.PutFiles(t.Context(), hash(200), 11, unread{t}, true); !errors.Is(err, task.ErrNoRoom) ||
-		!strings.Contains(err.Error(), "return less, raise [server] blob_limit, or lower file_retention") {
+		!strings.Contains(err.Error(), "return less, or raise [server] blob_limit") {
 		t.Errorf("error %v", err)
 	}
 	for n := range 150 {
