@@ -22,7 +22,7 @@ func (a *app) jobs() *cobra.Command {
 	cmd := withJSON(&cobra.Command{
 		Use: "jobs", Short: "List jobs, the newest first: what each submission made", Args: cobra.NoArgs,
 		Long: "jobs lists what submit and plan made, the newest first. A job has a name, such as j7, which verbs take\n" +
-			"in the place of tasks: show, ls, wait, cancel, hold, release, retry, logs, results and export. last is\n" +
+			"in the place of tasks: show, ls, wait, cancel, hold, release, retry, attr, logs, results and export. last is\n" +
 			"the job of the task opened last. WAITING counts tasks that have not begun; a task that was retried\n" +
 			"counts as what its retry comes to.",
 		Example: "  tdf-manager jobs\n  tdf-manager wait j7\n  tdf-manager retry j7 --failed\n  tdf-manager results last --csv",
@@ -80,9 +80,6 @@ func (j *job) unsuccessful() int64 {
 	return j.Total - j.Left - j.Skipped - j.Ended[statemachine.Succeeded]
 }
 
-// heldByJob is how HeldBy begins where the name of a job follows, which this one comes after.
-const heldByJob = "job "
-
 // state is that of the plan, in the words for a job: one whose tasks are still being opened already runs.
 func (j *job) state() string {
 	bad := j.unsuccessful()
@@ -93,8 +90,8 @@ func (j *job) state() string {
 		return "running"
 	case j.State == task.PlanFailed && bad > 0 && bad == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
 		return string(task.PlanCancelled) // by hand
-	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, heldByJob):
-		return "after " + strings.TrimPrefix(j.HeldBy, heldByJob)
+	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, plans.HeldByJob):
+		return "after " + strings.TrimPrefix(j.HeldBy, plans.HeldByJob)
 	}
 	return string(j.State)
 }

@@ -37,6 +37,17 @@ func jobBench(t *testing.T) *bench {
 	return b
 }
 
+// Nobody holds a task whose job comes after another, and the first remedy is not to let it go without that.
+func TestTaskOfALaterJob(t *testing.T) {
+	t.Parallel()
+	b := jobBench(t)
+	b.must("submit", "--after", "j3", "--", "late")
+	if out := b.must("show", "9"); strings.Contains(out, "held") {
+		t.Errorf("show says that somebody holds it:\n%s", out)
+	}
+	wantText(t, b.must("why", "9"), "* plan 4 waits for the end of job j3\n    -> wait until j3 has ended; tdf-manager plan resume 4 would begin without it\n")
+}
+
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	b := jobBench(t)

@@ -187,6 +187,11 @@ var errRelative = errors.New("a relative path means another file at each worker;
 // downloaded downloads what the source holds, and keeps it in Redis, as far as there is room, for workers who do not find it there.
 func (s *session) downloaded(ctx context.Context, source string) (pinned string, err error) {
 	src, err := task.ParseSource(source)
+	if src.Kind == task.SourceBlob {
+		if _, there, err := s.store.BlobSize(ctx, src.SHA256); err == nil && !there {
+			s.warn("warning: Redis does not keep %s, so tasks run only where a worker has it; take it along with --upload", source)
+		}
+	}
 	if err != nil || src.SHA256 != "" {
 		return source, err
 	}

@@ -20,6 +20,7 @@ import (
 // What submit and plan submit can read is pinned; what they cannot the first worker pins, and they say so, or refuse it if that is asked for.
 func TestSubmitPins(t *testing.T) {
 	t.Parallel()
+	nobody := strings.Repeat("a", 64)
 	b := newBench(t)
 	const script = "#!/bin/sh\n"
 	sum := sha256.Sum256([]byte(script))
@@ -58,6 +59,7 @@ func TestSubmitPins(t *testing.T) {
 		{"submit --program p --source " + srv.URL + "/run.sh", srv.URL + "/run.sh" + pin, ""},
 		{"submit --program p --pin require --array 1-3 --source " + srv.URL + "/run.sh", srv.URL + "/run.sh" + pin, ""},
 		{"submit --program p --pin off --source " + srv.URL + "/run.sh", srv.URL + "/run.sh", ""},
+		{"submit --program p --source blob:sha256=" + nobody, "blob:sha256=" + nobody, "Redis does not keep blob:sha256=" + nobody},
 		{"submit --program p --source rsync:run.sh", "rsync:run.sh", "does not lie here, so each worker looks for it in its own working directory"},
 		{"submit --program p --source rsync:" + relative(t, file), "rsync:" + file + pin, ""},
 		{"submit --program p --source file:" + relative(t, file), "rsync:" + file + pin, ""},

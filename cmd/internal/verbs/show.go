@@ -161,6 +161,9 @@ func (s *session) showFields(t *task.Task) {
 	if end := t.EndState(); end != t.State && end != statemachine.None {
 		state += " (" + string(end) + ")"
 	}
+	if t.OnStderr() {
+		state += ": " + onStderr
+	}
 	table := s.out.Table()
 	table.Row("task", t.ID)
 	table.Row("state", state)
@@ -217,7 +220,7 @@ func (s *session) stdinText(stdin string) string {
 
 // stepRows are what operators did with the task, and the tasks it is linked with.
 func stepRows(table *cli.Table, t *task.Task) {
-	if t.State == statemachine.Blocked {
+	if t.State == statemachine.Blocked && (t.Hold != "" || t.Plan == 0) { // else its plan lets it wait
 		table.Row("held", cmp.Or(t.Hold, "without a reason"))
 	}
 	if !t.CancelRequested.IsZero() {

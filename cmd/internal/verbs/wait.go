@@ -226,12 +226,15 @@ func printFinish(s *session, p manager.Progress, failures []failure, all int, ti
 	}
 }
 
+// onStderr says why a task failed although its program ended well.
+const onStderr = "exit status 0, but text on stderr, which --fail-on exit accepts"
+
 // printFailures prints the first of all failures.
 func printFailures(s *session, failures []failure, all int) {
 	for _, f := range failures {
 		s.printf("\ntask %d %s\n%s", f.ID, f.State, indent(f.Error))
 		if f.OnStderr {
-			s.printf("(exit status 0, but text on stderr, which --fail-on exit accepts)\n")
+			s.printf("(%s)\n", onStderr)
 		}
 	}
 	if more := all - len(failures); more > 0 {

@@ -259,6 +259,7 @@ func TestFailedByStderr(t *testing.T) {
 		t.Errorf("stderr is no failure of this task: %+v", r)
 	}
 	b.srv.Do(t, "HDEL", b.ns+":task:2", "fail_on")
+	wantText(t, b.must("show", "2"), "archived (failed): exit status 0, but text on stderr, which --fail-on exit accepts\n")
 	wantText(t, b.must("why", "2"), "but wrote to stderr, which failed it", "-> submit it again with --fail-on exit")
 }
 

@@ -117,6 +117,7 @@ func (s *Situation) planState() Reason {
 	says := func(attribute, value, text string) Reason {
 		return blocks(KindPlan, s.onPlan(attribute, value), fmt.Sprintf("plan %d %s", s.Record.Plan, text))
 	}
+	before, after := strings.CutPrefix(p.HeldBy, plans.HeldByJob)
 	switch failed, _ := strconv.ParseInt(p.HeldBy, 10, 64); {
 	case plans.Runs(p):
 		return Reason{}
@@ -124,6 +125,8 @@ func (s *Situation) planState() Reason {
 		return says(AttrReady, "true", "is being built: nothing of it runs before it is marked ready")
 	case p.State == task.PlanHeld && failed != 0:
 		return says(AttrRetry, p.HeldBy, "is held, because "+called(failed, s.FailedStep)+" did not succeed")
+	case p.State == task.PlanHeld && after:
+		return says(AttrNeeds, before, "waits for the end of job "+before)
 	case p.State == task.PlanHeld:
 		return says(AttrHold, "", "is held"+with(" by ", p.HeldBy))
 	default:

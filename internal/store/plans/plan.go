@@ -78,6 +78,9 @@ func checkJob(spec *task.PlanSpec) error {
 // JobName is what people call a job, and the field plan of its tasks: j7.
 func JobName(id task.PlanID) string { return "j" + strconv.FormatInt(int64(id), 10) }
 
+// HeldByJob is how HeldBy begins where the name of a job follows, which this one comes after.
+const HeldByJob = "job "
+
 // Gated reports whether servers open the tasks of a job, and not its submission: it has a window, or comes after others.
 func Gated(spec *task.PlanSpec) bool { return spec.Window > 0 || len(spec.After) > 0 }
 
