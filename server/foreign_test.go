@@ -181,9 +181,13 @@ func TestRepairWaits(t *testing.T) {
 	if in := sp.Sets(t, 1); len(in) != 0 {
 		t.Fatalf("repaired after less than 3 s: %v", in)
 	}
+	before := s.Stats().Repairs
 	clock = clock.Add(time.Millisecond)
 	look()
 	checkState(t, sp, 1, statemachine.Open)
+	if n := s.Stats().Repairs; before != 0 || n != 1 {
+		t.Errorf("%d repairs before, %d after it, want 0 and 1", before, n)
+	}
 }
 
 // An id that is taken first and written later is adopted all the same.

@@ -359,6 +359,7 @@ func (k *janitor) repairTask(ctx context.Context, i *upkeep.Inspection, now stat
 	if t.Err != nil {
 		done, err := k.store.DeadLetter(ctx, i, now)
 		if done {
+			k.stats.repaired(1)
 			k.log.Error("made a dead letter", "error", t.Err, "task", t.ID)
 		}
 		return err
@@ -369,6 +370,7 @@ func (k *janitor) repairTask(ctx context.Context, i *upkeep.Inspection, now stat
 	}
 	done, err := k.store.Relist(ctx, i, to, now)
 	if done {
+		k.stats.repaired(1)
 		k.log.Warn("repaired the lists of a task", "task", t.ID, "state", string(to))
 	}
 	return err
@@ -387,6 +389,7 @@ func span(from, to int64) []int64 {
 func (k *janitor) recount(ctx context.Context) error {
 	gone, err := k.store.Recount(ctx)
 	if gone > 0 {
+		k.stats.repaired(gone)
 		k.log.Info("took rounds that are over out of the counts", "rounds", gone)
 	}
 	return err

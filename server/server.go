@@ -43,6 +43,7 @@ type Server struct {
 	history  *historian
 	// announced are the lost workers that the log has named: incarnation by name.
 	announced map[string]int64
+	stats     stats
 	// copies is where archived tasks are written before they leave Redis; nil for nowhere.
 	copies *archiver
 }
@@ -183,6 +184,9 @@ func (s *Server) passes(ctx context.Context, wake chan struct{}) {
 				err, next = nil, 0 // Redis answers; the pass is made again
 			}
 			note(ctx, redis, err)
+			if ctx.Err() == nil {
+				s.stats.passed(err)
+			}
 			over = !timing.Pause(ctx, rest) || s.sleep(ctx, wake, end, next)
 		}
 		if ctx.Err() == nil {

@@ -218,6 +218,7 @@ func (s *Server) apply(ctx context.Context, commits []tasks.Commit) (moved, gone
 			moved++
 			gone++
 			s.logMove(ctx, m)
+			s.stats.moved(m)
 		case o.Result == statemachine.Repeated:
 			gone++
 		case errors.Is(o.Err, task.ErrDamaged):

@@ -65,6 +65,7 @@ func (k *janitor) tidy(ctx context.Context) error {
 			return err
 		}
 		if len(gone) > 0 {
+			k.stats.repaired(len(gone))
 			k.log.Info("took out of an index what does not belong there", "index", x, "members", gone)
 		}
 		delete(l.strays, x)
@@ -237,6 +238,7 @@ func (k *janitor) retally(ctx context.Context, l *lap) error {
 	}
 	done, err := k.store.Retally(ctx, is, &l.sum)
 	if done {
+		k.stats.repaired(1)
 		k.log.Warn("corrected what a job counts of its tasks", "job", plans.JobName(is.ID), "left", l.sum.Left, "counted", is.Left)
 	}
 	return err

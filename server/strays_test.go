@@ -43,6 +43,9 @@ func TestStraysStandStill(t *testing.T) {
 	if there("zz") || !there("77") {
 		t.Errorf("after two passes: zz %v, 77 %v, which belongs there by now", there("zz"), there("77"))
 	}
+	if n := s.Stats().Repairs; n != 1 {
+		t.Errorf("%d repairs, want 1", n)
+	}
 	for len(k.lap.indices) > 0 || !k.lap.over {
 		tidy()
 	}

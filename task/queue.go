@@ -73,6 +73,8 @@ type Queue struct {
 	// those that were retried: Retried counts them.
 	Ended   map[statemachine.State]int64 `json:"ended"`
 	Retried int64                        `json:"retried"`
+	// RetriedAs counts those by the outcome that they came to before, so that with Ended it tells of each end.
+	RetriedAs map[statemachine.State]int64 `json:"-"`
 	// Lines are the buckets of its tasks.
 	Lines []Line `json:"-"`
 }
@@ -117,7 +119,9 @@ func (q QueueSpec) Complete() (QueueSpec, error) {
 
 // Empty is the queue with these attributes and no tasks.
 func (q QueueSpec) Empty() Queue {
-	return Queue{QueueSpec: q, RunningByNode: map[string]int64{}, Ended: map[statemachine.State]int64{}}
+	return Queue{
+		QueueSpec: q, RunningByNode: map[string]int64{}, Ended: map[statemachine.State]int64{}, RetriedAs: map[statemachine.State]int64{},
+	}
 }
 
 // EffectiveAging is Aging for a queue that is first in, first out, and 0 for any

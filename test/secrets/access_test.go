@@ -2,8 +2,11 @@ package secrets
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,8 +24,9 @@ func TestLifeUnderAccessLists(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			r := limited(t, version)
-			_, worker := r.crew()
+			server, worker := r.crew()
 			r.life()
+			r.figures(server)
 			r.loss(worker)
 			r.see()
 			for _, refusal := range r.refusals() {
@@ -168,6 +172,26 @@ func (r *rig) loss(worker *daemontest.Daemon) {
 	worker.Kill(r.t)
 	r.start("tdf-worker", "w2", r.config("worker"))
 	r.becomes(id, "succeeded")
+}
+
+// figures is what a server shows of the site, as the user that it is.
+func (r *rig) figures(server *daemontest.Daemon) {
+	r.t.Helper()
+	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(server.Log.String())
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Close = true
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	text, err := io.ReadAll(reply.Body)
+	if want := fmt.Sprintf("tdf_redis_up{namespace=%q} 1\n", r.ns); err != nil || !strings.Contains(string(text), want) {
+		r.t.Errorf("%v: %s", err, text)
+	}
 }
 
 // see is all that a viewer may do.

@@ -98,7 +98,7 @@ func (r *rig) start(name string, args ...string) *daemontest.Daemon {
 // crew starts a server, waits until it has published its settings, and starts a worker.
 func (r *rig) crew() (server, worker *daemontest.Daemon) {
 	r.t.Helper()
-	server = r.start("tdf-server", "s", r.config("server"))
+	server = r.start("tdf-server", "s", r.config("server"), "--set", "http.listen=127.0.0.1:0")
 	wait.Eventually(r.t, patience, func() bool {
 		if server.Ended() {
 			r.t.Fatalf("the server ended:\n%s", server.Log)

@@ -78,10 +78,15 @@ func serve(ctx context.Context, name string, where config.Redis, cfg *config.Fil
 		return err
 	}
 	site := &tdf.Site{Internal: internal}
-	defer func() { _ = site.Close() }() // nothing was asked of its own connections
+	defer func() { _ = site.Close() }() // of which only what is served over HTTP asks
 	s, err := server.New(site, server.Options{Name: name, Version: cli.ThisBuild().Version})
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)
 	}
+	stop, err := serveHTTP(ctx, site, s, name, cfg, log)
+	if err != nil {
+		return cli.WithCode(cli.ExitUsage, err)
+	}
+	defer stop()
 	return s.Run(ctx)
 }

@@ -27,7 +27,7 @@ func TestRefusedFiles(t *testing.T) {
 		{"section twice", minimal + "[redis]\n", 5, ErrUnreadable, "written twice"},
 		{"NUL", minimal + "\x00geheim", 0, ErrUnreadable, "not a text file"},
 		{"unknown section", minimal + "[servr]\nx=geheim", 5, ErrUnknown, "did you mean [server]?"},
-		{"unknown odd section", minimal + "[quux]\n", 5, ErrUnknown, "known sections are redis, tdf, server"},
+		{"unknown odd section", minimal + "[quux]\n", 5, ErrUnknown, "known sections are redis, tdf, http, server"},
 		{"unknown key", with("redis", "pasword=geheim"), 3, ErrUnknown, "did you mean password?"},
 		{"unknown key with dash", with("server", "round-duration=1"), 6, ErrUnknown, "did you mean round_duration?"},
 		{"unknown key in capitals", with("redis", "PORT=1"), 3, ErrUnknown, "did you mean port?"},

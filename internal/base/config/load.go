@@ -254,6 +254,7 @@ type File struct {
 
 	Redis        Redis
 	TDF          TDF
+	HTTP         HTTP
 	Server       Server
 	Worker       Worker
 	Manager      Manager

@@ -38,6 +38,13 @@ func schemaOf(f *File) schema {
 				{"pprof", "", textOrNone(&f.TDF.Pprof, checkLoopback), "Loopback address and port, such as `127.0.0.1:6060`, at which tdf-server, tdf-worker and `tdf-manager run` answer to `go tool pprof`; port 0 means any free one, which the log names. Every user of the host can ask. Empty for none."},
 			},
 		},
+		{
+			name: "http", doc: "Read by tdf-server: what it [shows over HTTP](OPERATIONS.md#watching-a-site).",
+			keys: []key{
+				{"listen", "", textOrNone(&f.HTTP.Listen, func(s string) error { return checkListen(s, "write 127.0.0.1:7480") }), "Address and port to answer on, such as `127.0.0.1:7480`; port 0 means any free one, which the log names. Every user of the host can ask. Empty for nowhere."},
+				{"insecure", disabled, boolean(&f.HTTP.Insecure), "Answer also on an address that other hosts can reach, without encryption, whoever asks."},
+			},
+		},
 		serverSection(&f.Server),
 		workerSection(&f.Worker),
 		managerSection(&f.Manager, &f.Pin),
@@ -56,7 +63,7 @@ func redisSection(r *Redis) section {
 			{"password", "", secret(&r.Password), "Password; empty or `None` for none. All characters count, also `#` and `;`."},
 			{"password_file", "", textOrNone(&r.PasswordFile), "File that holds the password, for example a secret mounted by an orchestrator; a line end at its end is ignored. Not together with `password`."},
 			{"db", "0", integer(&r.DB, 0, math.MaxInt32), "Index of the database."},
-			{"tls", "false", boolean(&r.TLS), "Encrypt the connection, at least TLS 1.2."},
+			{"tls", disabled, boolean(&r.TLS), "Encrypt the connection, at least TLS 1.2."},
 			{"ca_file", "", textOrNone(&r.CAFile), "PEM file of the certificates to trust instead of the system's."},
 			{"cert_file", "", textOrNone(&r.CertFile), "PEM file of a client certificate; needs `key_file`."},
 			{"key_file", "", textOrNone(&r.KeyFile), "PEM file of the client certificate's key; needs `cert_file`."},
@@ -209,7 +216,7 @@ func lifeKeys(w *Worker) []key {
 func limitKeys(w *Worker) []key {
 	return []key{
 		{"containment", "auto", word(&w.Containment, "auto", "pidns", "cgroup", "group"), "What keeps programs from surviving their round: `pidns` a PID namespace, `cgroup` a control group in one, `group` only a search for all descendants; `auto` is `pidns`, or where that is not available a control group alone, or `group`. What each cannot hold: [PROGRAMS.md](PROGRAMS.md#what-is-contained)."},
-		{"require_containment", "false", boolean(&w.RequireContainment), "Refuse to start where `containment` is not available; with `auto`, where only `group` is. Otherwise the next best one is taken and the log says so."},
+		{"require_containment", disabled, boolean(&w.RequireContainment), "Refuse to start where `containment` is not available; with `auto`, where only `group` is. Otherwise the next best one is taken and the log says so."},
 		{"cgroup", "", textOrNone(&w.Cgroup, checkCgroup), "Absolute path of a directory in the cgroup file system below which this worker may make cgroups; empty for its own cgroup."},
 		{"run_as", "", textOrNone(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker share the user and can read each other's files."},
 		{"wrapper", "", textOrNone(&w.Wrapper, checkWrapper), "Words before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`, split at blanks, without a shell. They are started with the environment of the program, the variables of its task included."},
@@ -231,7 +238,7 @@ func fetchKeys(w *Worker) []key {
 		{"ca_file", "", textOrNone(&w.CAFile), "PEM file of the certificates to trust for https instead of the system's."},
 		{"ssh_options", "", textOrNone(&w.SSHOptions, checkSSHOptions), "Words for ssh when rsync uses it, for example `-i /etc/tdf/key -p 2222`."},
 		{"rsync_path", "rsync", text(&w.RsyncPath, notEmpty), "The rsync program; without a slash it is searched in PATH."},
-		{"require_pinned", "false", boolean(&w.RequirePinned), "Refuse sources without `#sha256=HEX`, and with them commands."},
+		{"require_pinned", disabled, boolean(&w.RequirePinned), "Refuse sources without `#sha256=HEX`, and with them commands."},
 	}
 }
 

@@ -127,6 +127,12 @@ type TDF struct {
 	Pprof     string
 }
 
+// HTTP holds the section [http].
+type HTTP struct {
+	Listen   string // empty for nowhere
+	Insecure bool
+}
+
 // Server holds the section [server].
 type Server struct {
 	RoundDuration    time.Duration

@@ -145,17 +145,32 @@ func checkAddr(s string) error {
 // checkLoopback takes host:port where only programs of this host can connect.
 func checkLoopback(s string) error {
 	const remedy = "write 127.0.0.1:6060, [::1]:6060 or localhost:6060; reach it from elsewhere through ssh -L"
-	host, port, err := net.SplitHostPort(s)
+	if err := checkListen(s, remedy); err != nil {
+		return err
+	}
+	if !loopback(s) {
+		return invalid("not a loopback address: others than this host could connect", remedy)
+	}
+	return nil
+}
+
+// checkListen takes host:port, also with port 0.
+func checkListen(s, remedy string) error {
+	_, port, err := net.SplitHostPort(s)
 	if err != nil {
 		return invalid("not host:port", remedy)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		return invalid("port out of range", remedy)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return invalid("not a loopback address: others than this host could connect", remedy)
-	}
 	return nil
+}
+
+// loopback reports whether only programs of this host can connect to host:port.
+func loopback(s string) bool {
+	host, _, _ := net.SplitHostPort(s)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // checkFilename refuses placeholders that the worker does not replace: a file

@@ -131,12 +131,15 @@ func word(into *string, words ...string) value {
 	})
 }
 
+// disabled is the default of most switches.
+const disabled = "false"
+
 func boolean(into *bool) value {
 	return of(into, "true or false", "", func(s string) (bool, error) {
 		switch strings.ToLower(s) {
 		case "true", "yes", "on", "1":
 			return true, nil
-		case "false", "no", "off", "0":
+		case disabled, "no", "off", "0":
 			return false, nil
 		default:
 			return false, invalid("neither true nor false", "write true or false")

@@ -141,6 +141,19 @@ func (s *Conn) address() string {
 	}
 }
 
+// Info is what Redis says of itself in a section of INFO, by name. It may say nothing: an access list may forbid to ask, and an
+// embedded Redis does not know it all. The error matches [task.ErrUnreachable], or is that of ctx.
+func (s *Conn) Info(ctx context.Context, section string) (map[string]string, error) {
+	text, err := s.Redis.Info(ctx, section).Result()
+	if err == nil {
+		return ParseInfo(text), nil
+	}
+	if err = s.Failed("info", err); errors.Is(err, task.ErrUnreachable) || ctx.Err() != nil {
+		return nil, err
+	}
+	return map[string]string{}, nil
+}
+
 // ParseInfo reads an answer to INFO: values by name.
 func ParseInfo(text string) map[string]string {
 	info := map[string]string{}

@@ -132,6 +132,7 @@ func (c *queueCounts) fill(q *task.Queue, nodes []string, now statemachine.Time)
 	for _, outcome := range statemachine.Outcomes() {
 		retried := int64(f.Count("retried:" + string(outcome)))
 		q.Retried += retried
+		q.RetriedAs[outcome] = retried
 		if n := int64(f.Count(string(outcome))) - retried; n > 0 {
 			q.Ended[outcome] = n
 		}

@@ -24,7 +24,7 @@ import (
 const acceptance = "docs/ACCEPTANCE.md"
 
 var (
-	settingRow = regexp.MustCompile("(?m)^\\| ((?:`(?:redis|tdf|server|worker|manager|task_defaults)\\.[a-z_]+`,? )+)\\|(.*)\\|$")
+	settingRow = regexp.MustCompile("(?m)^\\| ((?:`(?:redis|tdf|http|server|worker|manager|task_defaults)\\.[a-z_]+`,? )+)\\|(.*)\\|$")
 	namedTest  = regexp.MustCompile("`([a-z][a-zA-Z0-9_/-]*)\\.((?:Test|Example)\\w*)((?:/[^`]+)?)`")
 )
 

@@ -1,0 +1,74 @@
+package servercmd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tdf-go/tdf"
+	"github.com/tdf-go/tdf/httpapi"
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/server"
+)
+
+// serveHTTP answers where [http] listen says, until stop is called.
+func serveHTTP(
+	ctx context.Context, site *tdf.Site, s *server.Server, name string, cfg *config.File, log *slog.Logger,
+) (stop func(), err error) {
+	if cfg.HTTP.Listen == "" {
+		return func() {}, nil
+	}
+	log = log.With("server", name)
+	watch := &watch{stats: s.Stats, since: time.Now(), round: cfg.Server.RoundDuration}
+	handler := httpapi.New(httpapi.Options{
+		Manager: manager.New(site, name, manager.Options{Logger: log}), Alive: watch.alive, Ready: watch.ready, Logger: log,
+		Collectors: []prometheus.Collector{
+			&figures{stats: s.Stats, version: cli.ThisBuild().Version, since: watch.since, redis: site.Internal.Store, log: log},
+		},
+	})
+	url, stop, err := cli.Door{Section: "http", Key: "listen", Address: cfg.HTTP.Listen, Open: cfg.HTTP.Insecure}.Serve(ctx, handler, log)
+	if err == nil {
+		log.Info("answering over HTTP", "url", url)
+	}
+	return stop, err
+}
+
+// watch tells from the passes of a server whether it works.
+type watch struct {
+	stats func() server.Stats
+	since time.Time
+	round time.Duration // the longest time between two passes
+}
+
+// stuckAfter is how long no pass may end before the process is beyond help. One that Redis does not answer ends earlier, in failure.
+const stuckAfter = time.Minute
+
+// alive says what is wrong with the process.
+func (w *watch) alive() error {
+	last := w.stats().Passed
+	if last.IsZero() {
+		last = w.since
+	}
+	if age := time.Since(last); age > stuckAfter+w.round {
+		return fmt.Errorf("no pass over the tasks has ended for %v", age.Round(time.Second))
+	}
+	return nil
+}
+
+// ready says why nothing is settled now.
+func (w *watch) ready() error {
+	s := w.stats()
+	switch {
+	case s.Passed.IsZero():
+		return fmt.Errorf("the first pass over the tasks has not ended, %v after the start", time.Since(w.since).Round(time.Millisecond))
+	case s.Err != nil:
+		return fmt.Errorf("the last pass over the tasks failed: %w", s.Err)
+	default:
+		return w.alive()
+	}
+}

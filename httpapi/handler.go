@@ -1,0 +1,101 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tdf-go/tdf/manager"
+)
+
+// Options say what a handler shows beside the site itself.
+type Options struct {
+	// Manager is asked for all that is shown of the site.
+	Manager *manager.Manager
+	// Alive says what is wrong with the process itself, so that only another start helps; nil for nothing. Ready says why
+	// it cannot do its work now, Redis aside.
+	Alive, Ready func() error
+	// Collectors give the figures of the process, beside those of Go.
+	Collectors []prometheus.Collector
+	// Logger gets what could not be shown.
+	Logger *slog.Logger
+}
+
+// askTimeout bounds how long an answer waits for Redis. Prometheus gives up after 10 s.
+const askTimeout = 5 * time.Second
+
+// New returns the handler of a site:
+//
+//	/healthz   200 if the process works, also without Redis; else 503, and only another start helps
+//	/readyz    200 if Redis answers and the process does its work; else 503
+//	/metrics   figures of site and process in the formats of Prometheus
+//
+// What is refused is a problem as of RFC 9457.
+func New(o Options) http.Handler {
+	registry := prometheus.NewRegistry()
+	labels := prometheus.WrapRegistererWith(prometheus.Labels{"namespace": o.Manager.Namespace()}, registry)
+	labels.MustRegister(newSite(o.Manager, o.Logger))
+	labels.MustRegister(o.Collectors...)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	get := func(path string, handler http.Handler) {
+		mux.Handle("GET "+path, handler)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", "GET, HEAD")
+			problem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is asked for with GET, not with %s", path, r.Method))
+		})
+	}
+	get("/healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, o.Alive()) }))
+	get("/readyz", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, o.ready(r.Context())) }))
+	get("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelError), MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true,
+	}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, http.StatusNotFound, fmt.Sprintf("%s is not here; there are /healthz, /readyz and /metrics", r.URL.Path))
+	})
+	return mux
+}
+
+// maxScrapes is how many may ask for metrics at a time.
+const maxScrapes = 4
+
+// ready says why the site is of no use now, nil if it is.
+func (o *Options) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if _, err := o.Manager.Now(ctx); err != nil {
+		return fmt.Errorf("redis does not answer: %w", err)
+	}
+	return o.Ready()
+}
+
+func answer(w http.ResponseWriter, err error) {
+	w.Header().Set("Cache-Control", "no-store")
+	if err != nil {
+		problem(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// problem answers as RFC 9457 says.
+func problem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	text, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+	}{"about:blank", http.StatusText(status), status, detail})
+	if err == nil {
+		_, _ = w.Write(append(text, '\n'))
+	}
+}

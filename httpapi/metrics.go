@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// mostNamed is how many queues, workers and nodes have figures of their own. No label is made from what a submission says of a task.
+const mostNamed = 1000
+
+// site gives the figures of a namespace, which it reads anew for each scrape. That costs the same however many tasks there are.
+type site struct {
+	manager *manager.Manager
+	log     *slog.Logger
+}
+
+func newSite(m *manager.Manager, log *slog.Logger) *site { return &site{m, log} }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("tdf_"+name, help, labels, nil)
+}
+
+// The figures of a site.
+var (
+	redisUp   = describe("redis_up", "1 if Redis has answered this scrape; if not, the other figures of the site are missing.")
+	redisTime = describe("redis_scrape_seconds", "How long Redis took to answer all questions of this scrape.")
+
+	tasks      = describe("tasks", "Tasks that are in a state.", "state")
+	leftOut    = describe("metrics_left_out", "Queues, workers and nodes beyond the first thousand, which have no figures here.", "what")
+	queueTasks = describe("queue_tasks", "Tasks of a queue that wait, some of them for a later time, or run.", "queue", "state")
+	queueDue   = describe("queue_due_tasks", "Tasks of a queue that could start now.", "queue")
+	oldest     = describe("oldest_open_seconds", "For how long the task at the head of a queue could have started; 0 if none could.", "queue")
+	paused     = describe("queue_paused", "1 if nothing is taken from a queue because somebody has paused it.", "queue")
+	ended      = describe("tasks_ended_total", "Tasks of a queue that came to an outcome, also those retried then.", "queue", "outcome")
+	retried    = describe("tasks_retried_total", "Of these, the tasks that were retried, each by a task of its own.", "queue", "outcome")
+
+	workers     = describe("workers", "Workers that are in a state.", "state")
+	slots       = describe("worker_slots", "Slots of a live worker, by what they do.", "worker", "node", "state")
+	heartbeat   = describe("worker_heartbeat_age_seconds", "For how long a live worker has been silent.", "worker", "node")
+	quarantined = describe("node_quarantined", "1 if a node gets no tasks but probes because it fails what others pass.", "node")
+)
+
+// Describe names no figure, so that their number may change from scrape to scrape.
+func (*site) Describe(chan<- *prometheus.Desc) {}
+
+// Collect reads the site.
+func (s *site) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	began := time.Now()
+	o, err := s.manager.Overview(ctx, 0)
+	var nodes []task.Node
+	if err == nil {
+		nodes, err = s.manager.Nodes(ctx)
+	}
+	give := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if give(redisUp, flag(err == nil)); err != nil {
+		s.log.Warn("could not read the site for /metrics", "error", err)
+		return
+	}
+	give(redisTime, time.Since(began).Seconds())
+	for _, state := range statemachine.States() {
+		give(tasks, float64(o.Counts[state]), string(state))
+	}
+	collectQueues(out, give, o.Queues, o.At)
+	collectWorkers(give, o.Workers)
+	for i := range nodes[:min(len(nodes), mostNamed)] {
+		give(quarantined, flag(!nodes[i].Quarantined.IsZero()), nodes[i].Name)
+	}
+	for what, n := range map[string]int{"queues": len(o.Queues), "workers": alive(o.Workers), "nodes": len(nodes)} {
+		give(leftOut, float64(max(0, n-mostNamed)), what)
+	}
+}
+
+type giver func(d *prometheus.Desc, v float64, labels ...string)
+
+func collectQueues(out chan<- prometheus.Metric, give giver, queues []task.Queue, now time.Time) {
+	count := func(d *prometheus.Desc, v int64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	for i := range queues[:min(len(queues), mostNamed)] {
+		q := &queues[i]
+		give(queueTasks, float64(q.Waiting), q.Name, string(statemachine.Open))
+		give(queueTasks, float64(q.Running), q.Name, string(statemachine.Running))
+		give(queueDue, float64(q.Due), q.Name)
+		age := 0.0
+		if !q.Oldest.IsZero() {
+			age = max(0, now.Sub(q.Oldest).Seconds())
+		}
+		give(oldest, age, q.Name)
+		give(paused, flag(q.Paused), q.Name)
+		for _, outcome := range statemachine.Outcomes() {
+			count(ended, q.Ended[outcome]+q.RetriedAs[outcome], q.Name, string(outcome))
+			count(retried, q.RetriedAs[outcome], q.Name, string(outcome))
+		}
+	}
+}
+
+func collectWorkers(give giver, all []task.Worker) {
+	states, named := map[task.WorkerState]int{}, 0
+	for i := range all {
+		w := &all[i]
+		states[w.State]++
+		if !w.State.Alive() || named == mostNamed {
+			continue
+		}
+		named++
+		give(slots, float64(w.Busy), w.Name, w.Node, "busy")
+		give(slots, float64(w.Stuck), w.Name, w.Node, "stuck")
+		give(slots, float64(max(0, w.Slots-w.Busy-w.Stuck)), w.Name, w.Node, "idle")
+		give(heartbeat, time.Duration(w.Silent).Seconds(), w.Name, w.Node)
+	}
+	for _, state := range []task.WorkerState{task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped} {
+		give(workers, float64(states[state]), string(state))
+	}
+}
+
+func alive(all []task.Worker) (n int) {
+	for i := range all {
+		if all[i].State.Alive() {
+			n++
+		}
+	}
+	return n
+}
+
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

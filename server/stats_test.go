@@ -1,0 +1,36 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// The figures of a server tell its moves, and its passes that went through from those that did not.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	sp := storetest.On(t, redistest.Start(t))
+	s, l := launch(t, sp, fast)
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	run(t, sp, "")
+	awaitState(t, sp, 1, sm.Succeeded, time.Minute)
+	now := s.Stats()
+	wait.Eventually(t, time.Minute, func() bool { now = s.Stats(); return now.Moves[Move{sm.Settle, sm.Succeeded}] == 1 && now.Passes > 0 },
+		"the move is not counted: %s", l)
+	if now.Err != nil || now.Good.IsZero() || now.Passed.Before(now.Good) || now.Repairs != 0 {
+		t.Errorf("%+v", now)
+	}
+	sp.Server.Pause(t)
+	wait.Eventually(t, time.Minute, func() bool { return s.Stats().Err != nil }, "no pass fails without Redis")
+	first := s.Stats()
+	wait.Eventually(t, time.Minute, func() bool { return s.Stats().Passed.After(first.Passed) }, "no pass ends without Redis")
+	if later := s.Stats(); !later.Good.Equal(first.Good) || later.Passes != first.Passes {
+		t.Errorf("passes went through without Redis: %+v, then %+v", first, later)
+	}
+	sp.Server.Resume(t)
+	wait.Eventually(t, time.Minute, func() bool { is := s.Stats(); return is.Err == nil && is.Good.After(first.Good) }, "no pass goes through again")
+}
