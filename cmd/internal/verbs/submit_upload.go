@@ -110,7 +110,7 @@ func (sub *submission) checkCommand(s *session, name string) error {
 
 // checkTaken refuses a path that no file of the upload has, and says of a word that could be one how that is written.
 func (sub *submission) checkTaken(s *session, name string) error {
-	if _, err := os.Stat(sub.upload); err != nil || filepath.IsAbs(name) || strings.Contains(name, "{") {
+	if found, _ := os.Stat(sub.upload); found == nil || filepath.IsAbs(name) || strings.Contains(name, "{") {
 		return nil // pack says what is wrong with the upload
 	}
 	dir, there := filepath.Dir(sub.upload), []string{filepath.Base(sub.upload)}
