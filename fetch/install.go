@@ -173,7 +173,7 @@ func (f *Fetcher) discard(s *stage, note func(string)) {
 // install writes the manifest, makes the tree durable and renames it into
 // place. Before the rename the version is absent, after it complete.
 func (f *Fetcher) install(s *stage, m manifest) error {
-	m.Fetched = time.Now().UTC().Truncate(time.Second)
+	m.Fetched = time.Now().UTC()
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write manifest: %w", err)

@@ -99,6 +99,9 @@ func TestWhyVersion(t *testing.T) {
 	saysWhy(t, m, id, "claimable", "the next claim of worker w on n1", Remedy{})
 	srv.Do(t, "HSET", m.Namespace()+":task:1", "avoid", "4000000060.000000 /", "not_before", "4000000000.000000")
 	saysWhy(t, m, id, "version", "no worker had "+version+"; it waits for one until 2096-10-02 07:07:40 UTC", later)
+	if e, err := m.Why(t.Context(), id); err != nil || len(e) != 1 {
+		t.Errorf("beside that: %+v, %v", e, err)
+	}
 }
 
 func TestWhyStarted(t *testing.T) {

@@ -123,7 +123,7 @@ func (w *Worker) takeStock(ctx context.Context, e *task.Errand, stock *task.Stoc
 		}
 		for _, at := range []*time.Time{&v.Used, &v.Installed} {
 			if !at.IsZero() {
-				*at = at.Add(behind).UTC().Truncate(time.Second)
+				*at = at.Add(behind).UTC().Truncate(time.Microsecond)
 			}
 		}
 		if v.Removed {

@@ -60,11 +60,16 @@ func TestIdleSlotLetsGo(t *testing.T) {
 	program := s.script(t, "sum", "echo ran")
 	w := s.start(t)
 	for range 2 {
+		<-w.ready
+		asked := w.clock.Load().now()
 		s.await(t, s.open(t, program), sm.Executed)
 		wait.Eventually(t, patience, func() bool { return w.pool.count(idle) == 1 }, "the slot does not rest")
 		before := w.asked(t, "{}").Versions
 		if len(before) != 1 || before[0].Rounds != 0 || before[0].Slots != 1 || time.Since(before[0].Used).Abs() > time.Minute {
 			t.Fatalf("%+v", before)
+		}
+		if at := sm.Time(before[0].Installed.UnixMicro()); at < asked.Add(-sm.Second/10) {
+			t.Errorf("installed at %v, and not asked for before %v", at, asked)
 		}
 		if got := w.asked(t, `{"unused_for":0.000001,"remove":true}`).Versions; len(got) != 0 {
 			t.Errorf("unused is what a slot holds: %+v", got)

@@ -89,7 +89,7 @@ func (r *round) leave(ctx context.Context, err error) error {
 		left.after = now.Add(wait / 2)
 	case len(keep) > 0:
 	case others == 0 || was.till != 0 && remains < timing.FromStd(goneLeast):
-		return fmt.Errorf("%w; no other worker has it: submit the task again with --pin or --upload, or put that version back", err)
+		return fmt.Errorf("no other worker has version %s: submit again with --pin or --upload, or put that version back: %w", version, err)
 	default:
 		left.after = now.Add(min(max(wait-remains, timing.FromStd(goneRest)), remains))
 	}

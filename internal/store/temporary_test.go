@@ -180,10 +180,10 @@ func refuse(conn net.Conn, text, command string) {
 // many clients, and then no more.
 func TestHindered(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ setting, bad, good string }{
-		"memory":   {"maxmemory", "1", "0"},
-		"replicas": {"min-replicas-to-write", "1", "0"},
-		"clients":  {"maxclients", "1", "100"},
+	for name, c := range map[string]struct{ setting, bad, good, says string }{
+		"memory":   {"maxmemory", "1", "0", " is out of memory: OOM command not allowed when used memory > 'maxmemory'; maxmemory: raise it, or let "},
+		"replicas": {"min-replicas-to-write", "1", "0", " lacks replicas: NOREPLICAS Not enough good replicas to write; min-replicas-to-write: "},
+		"clients":  {"maxclients", "1", "100", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestHindered(t *testing.T) {
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.bad).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := open(); !errors.Is(err, task.ErrUnreachable) {
+			if err := open(); !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("with %s %s: %v", c.setting, c.bad, err)
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.good).Err(); err != nil {

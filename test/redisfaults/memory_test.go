@@ -40,7 +40,7 @@ func TestMemoryIsFull(t *testing.T) {
 	srv.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	begun := time.Now()
 	_, err := tm.manager.Submit(t.Context(), job("ok", ""))
-	if !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "OOM ") {
+	if !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), " is out of memory: OOM ") {
 		t.Errorf("open: %v", err)
 	}
 	t.Logf("an open is refused after %.1f s: %v", time.Since(begun).Seconds(), err)

@@ -100,7 +100,7 @@ func (b *bulkVerb) progress(ctx context.Context, s *session, sel manager.Selecti
 	}
 	job, err := s.manager.Plan(ctx, sel.Plan)
 	if err != nil {
-		return nil, s.noJob(err)
+		return nil, s.noJob(sel.Plan, err)
 	}
 	if p.total = job.Total; !slices.ContainsFunc(b.states, statemachine.State.IsOutcome) {
 		p.total = job.Left

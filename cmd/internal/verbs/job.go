@@ -3,7 +3,6 @@ package verbs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 
@@ -110,7 +109,7 @@ func (s *session) showJob(ctx context.Context) (done bool, err error) {
 	}
 	p, err := s.manager.Plan(ctx, id)
 	if err != nil {
-		return true, s.noJob(err)
+		return true, s.noJob(id, err)
 	}
 	if s.args[0] == bulk.LastTask && p.Total == 1 {
 		return false, nil
@@ -169,10 +168,10 @@ func afterText(after []task.PlanNeed) string {
 	return strings.Join(texts, ", ")
 }
 
-// noJob adds the remedy to the error for a job that is not there.
-func (s *session) noJob(err error) error {
+// noJob is the error for a job, with the remedy if it is not there.
+func (s *session) noJob(id task.PlanID, err error) error {
 	if errors.Is(err, task.ErrNoPlan) {
-		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", err, s.command("jobs")))
+		return cli.Usagef("job %s: no such job; see %s", plans.JobName(id), s.command("jobs"))
 	}
 	return err
 }
@@ -194,7 +193,7 @@ func (sub *submission) jobSpec(ctx context.Context, s *session, specs []task.Spe
 			return spec, cli.Usagef("--after %q is no job; write j6, or j6:any or j6:failure for how it may end", text)
 		}
 		if _, err := s.manager.Plan(ctx, id); err != nil {
-			return spec, s.noJob(err)
+			return spec, s.noJob(id, err)
 		}
 		spec.After = append(spec.After, task.PlanNeed{Plan: id, On: task.When(on)})
 	}

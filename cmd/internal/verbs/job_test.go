@@ -73,7 +73,8 @@ func TestJobs(t *testing.T) {
 		t.Errorf("JSON: %v", object)
 	}
 	for words, says := range map[string]string{
-		"show j9": "plan 9: no such plan; see tdf-manager jobs", "wait j9": "see tdf-manager jobs", "jobs --limit 0": "--limit 0 is below 1",
+		"show j9": "job j9: no such job; see tdf-manager jobs", "wait j9": "job j9: no such job", "jobs --limit 0": "--limit 0 is below 1",
+		"submit --after j9 -- x": "job j9: no such job; see ", "cancel j9": "job j9: no such job",
 		"why j1": "ls j1", "cancel j1,4": "a job stands alone", "submit --name= -- x": "--name is empty",
 	} {
 		if r := b.run(strings.Fields(words)...); r.code != 2 || !strings.Contains(r.err, says) {

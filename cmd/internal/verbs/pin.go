@@ -143,8 +143,11 @@ func usable(source string) error {
 		}
 	}
 	_, err := task.ParseSource(source)
-	if errors.Is(err, task.ErrInvalidFormat) {
+	switch {
+	case errors.Is(err, task.ErrInvalidFormat):
 		err = fmt.Errorf("%w, or a directory that lies here", err)
+	case err != nil && !strings.Contains(source, ":"):
+		err = fmt.Errorf("%w, or, for what lies here, file:PATH or --upload", err)
 	}
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -93,6 +95,8 @@ func (sub *submission) checkCommand(s *session, name string) error {
 	}
 	_, err := task.ParseSource(source)
 	switch {
+	case err == nil && uploading:
+		return sub.checkTaken(s, name)
 	case err == nil:
 		return nil
 	case uploading:
@@ -102,6 +106,31 @@ func (sub *submission) checkCommand(s *session, name string) error {
 		return cli.Usagef("%q is no command: a relative path means another file at each worker; take it along with --upload DIRECTORY, "+
 			"or write a name or an absolute path", name)
 	}
+}
+
+// checkTaken refuses a path that no file of the upload has, and says of a word that could be one how that is written.
+func (sub *submission) checkTaken(s *session, name string) error {
+	if found, _ := os.Stat(sub.upload); found == nil || filepath.IsAbs(name) || strings.Contains(name, "{") {
+		return nil // pack says what is wrong with the upload
+	}
+	dir, there := filepath.Dir(sub.upload), []string{filepath.Base(sub.upload)}
+	if files, err := os.ReadDir(sub.upload); err == nil {
+		dir, there = sub.upload, nil
+		for _, f := range files {
+			there = append(there, f.Name())
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, name))
+	first, _, path := strings.Cut(filepath.Clean(name), "/")
+	runs := err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && slices.Contains(there, first)
+	switch path = path || strings.HasPrefix(name, "./"); {
+	case path && !runs:
+		return cli.Usagef("%q is no executable file of --upload %s, which holds %s; correct the path, or make the file executable",
+			name, sub.upload, shorten(strings.Join(there, ", "), 100))
+	case runs && !path:
+		s.warn("warning: the worker looks for %s in its PATH; for the file that --upload takes along, write ./%[1]s", cli.Safe(name))
+	}
+	return nil
 }
 
 // pack packs a directory, or a file alone; see [fetch.Pack]. The caller closes it.

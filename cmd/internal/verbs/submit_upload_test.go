@@ -95,6 +95,10 @@ func TestSubmitUploadRefuses(t *testing.T) {
 		"--upload DIR --timeout x -- ./sim":  {"timeout"},
 		"--upload DIR --dry-run -- ./sim":    nil,
 		"--upload DIR -- ./sim":              {"--upload DIR", "the limit of one blob is 100 bytes", "[server] blob_limit", "nothing was opened"},
+		"--upload DIR -- ./foo":              {"./foo", "no executable file of --upload DIR", "which holds data, sim;", "correct the path"},
+		"--upload DIR -- ./data":             {"./data", "make the file executable"},
+		"--upload DIR/sim -- ./data":         {"./data", "which holds sim;"},
+		"--upload DIR --dry-run -- ./{}":     nil,
 		"-- ./sim":                           {"./sim", "relative path", "with --upload", "absolute path"},
 	} {
 		r := b.run(append([]string{"submit"}, strings.Fields(strings.ReplaceAll(args, "DIR", dir))...)...)
@@ -105,6 +109,11 @@ func TestSubmitUploadRefuses(t *testing.T) {
 		}
 		if (r.code != 0) != (say != nil) {
 			t.Errorf("%s: ended with %d, %s", args, r.code, r.err)
+		}
+	}
+	for words, say := range map[string]string{"sim": "write ./sim", "data": "", "./sim": ""} {
+		if r := b.run("submit", "--upload", dir, "--dry-run", "--", words); r.code != 0 || !strings.Contains(r.err, say) || (say == "") != (r.err == "") {
+			t.Errorf("%s: ended with %d, %q", words, r.code, r.err)
 		}
 	}
 	last, err := b.store.LastID(t.Context())

@@ -355,7 +355,7 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	display.close()
 	late := err != nil && timedOut(within)
 	if err != nil && !late {
-		return s.noJob(err)
+		return s.noJob(id, err)
 	}
 	if p == nil { // Redis did not answer in time
 		p = &task.Plan{}

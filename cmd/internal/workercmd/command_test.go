@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 		{[]string{"w", "/no/such.cfg"}, []string{"/no/such.cfg"}},
 		{[]string{"w", bad}, []string{bad, "output_limt", "output_limit"}},
 		{[]string{"w", good, "--check", "--set", "worker.output_limit=-1"}, []string{"output_limit", "-1"}},
-		{[]string{"w", good, "--set", "worker.temp_dir=/no/such/dir"}, []string{"TempDir", "/no/such/dir"}},
+		{[]string{"w", good, "--set", "worker.temp_dir=/no/such/dir"}, []string{"TempDir", "/no/such/dir", "[worker] temp_dir"}},
 		{[]string{"w", good, "--set", "worker.netrc_file=/no/such/netrc"}, []string{"/no/such/netrc"}},
 		{[]string{"w", good, "--log-level", "loud"}, []string{"loud"}},
 		{[]string{"w", good, "--nonsense"}, []string{"nonsense"}},

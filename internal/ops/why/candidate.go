@@ -64,8 +64,9 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 	slices.SortStableFunc(all, nearer)
 	reasons := slices.Clone(nearest.reasons)
 	switch {
-	case len(reasons) == 0:
+	case len(reasons) == 0 && due:
 		reasons = Explanation{claimable(&nearest.worker)}
+	case len(reasons) == 0: // what is in its way is said already
 	case len(s.alive()) == 0 && reasons[0].Kind == KindAway:
 		reasons[0].Kind = KindNoWorker
 		reasons[0].Text = "no worker is alive; " + reasons[0].Text

@@ -124,6 +124,7 @@ func (s *Conn) connectError(err error) error {
 		e.Remedy = "check these settings, and that redis-server runs there"
 		if h := hindered(text); h != nil {
 			e.Setting, e.Value, e.Remedy = h.setting+" of "+s.where.String(), "", h.remedy
+			e.Err = &hinderedError{h, s.where.String(), err}
 		}
 	}
 	return e

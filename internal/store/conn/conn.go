@@ -122,6 +122,9 @@ func (s *Conn) Failed(op string, err error) error {
 	case errors.As(err, &answer) && !temporary(answer) && (!s.where.Cluster() || !moved(answer)):
 		return fmt.Errorf("%s: redis answers: %w", op, err)
 	default: // also errNotReplicated
+		if h := hinderedBy(err); h != nil {
+			return fmt.Errorf("%s: %w; %s: %s", op, &hinderedError{h, s.where.String(), err}, h.setting, h.remedy)
+		}
 		return fmt.Errorf("%s: %w at %s: %w", op, task.ErrUnreachable, s.where.String(), err)
 	}
 }

@@ -133,9 +133,25 @@ func moved(err redis.Error) bool {
 type hindrance struct {
 	// start is how the answer begins, without the space after it.
 	start string
-	// setting is one of redis.conf, remedy what to do.
-	setting, remedy string
+	// is says how Redis is, setting is one of redis.conf, remedy what to do.
+	is, setting, remedy string
 }
+
+// hinderedError is a refusal of a Redis that is there. It matches task.ErrUnreachable.
+type hinderedError struct {
+	*hindrance
+	where string
+	err   error
+}
+
+// Error says how Redis is, and what it has answered, without the script where.
+func (e *hinderedError) Error() string {
+	answer, _, _ := strings.Cut(e.err.Error(), " script: ")
+	return fmt.Sprintf("redis at %s %s: %s", e.where, e.is, strings.TrimSuffix(answer, "."))
+}
+
+// Unwrap returns the kind and the answer.
+func (e *hinderedError) Unwrap() []error { return []error{task.ErrUnreachable, e.err} }
 
 // hindered returns what the text of an answer says to hinder Redis, nil if that
 // is nothing. The answer to a command of a script, which Redis before 7.0 wraps
@@ -144,13 +160,13 @@ func hindered(text string) *hindrance {
 	text = strings.TrimPrefix(text, "EXECABORT Transaction discarded because of: ")
 	script := strings.HasPrefix(text, "ERR Error running script ")
 	for _, h := range []hindrance{
-		{"OOM", "maxmemory", "raise it, or archive and delete what is not needed any more"},
-		{"MISCONF Errors writing to the AOF file:", "dir", "make room on the disk of its append-only file"},
-		{"MISCONF", "stop-writes-on-bgsave-error", "see the log of Redis why it cannot save; most often its disk is full"},
-		{"NOREPLICAS", "min-replicas-to-write", "start the missing replicas, or lower it"},
-		{"READONLY", "replicaof", "name the master, or use sentinel_master"},
-		{"BUSY", "busy-reply-threshold", "wait until the script that runs there has ended, or end it by SCRIPT KILL"},
-		{"ERR max number of clients", "maxclients", "raise it, or close connections of other programs"},
+		{"OOM", "is out of memory", "maxmemory", "raise it, or let archived tasks leave sooner by [server] archive_retention"},
+		{"MISCONF Errors writing to the AOF file:", "cannot write", "dir", "make room on the disk of its append-only file"},
+		{"MISCONF", "cannot save", "stop-writes-on-bgsave-error", "see the log of Redis why it cannot save; most often its disk is full"},
+		{"NOREPLICAS", "lacks replicas", "min-replicas-to-write", "start the missing replicas, or lower it"},
+		{"READONLY", "is a replica", "replicaof", "name the master, or use sentinel_master"},
+		{"BUSY", "is busy", "busy-reply-threshold", "wait until the script that runs there has ended, or end it by SCRIPT KILL"},
+		{"ERR max number of clients", "has too many clients", "maxclients", "raise it, or close connections of other programs"},
 	} {
 		if strings.HasPrefix(text, h.start+" ") || script && strings.Contains(text, " -"+h.start+" ") {
 			return &h
@@ -161,11 +177,16 @@ func hindered(text string) *hindrance {
 
 // OutOfMemory reports whether Redis has refused a command because it may take no more memory.
 func OutOfMemory(err error) bool {
+	h := hinderedBy(err)
+	return h != nil && h.setting == "maxmemory"
+}
+
+// hinderedBy is hindered for an error that may hold an answer.
+func hinderedBy(err error) *hindrance {
 	if answer, ok := errors.AsType[redis.Error](err); ok {
-		h := hindered(answer.Error())
-		return h != nil && h.setting == "maxmemory"
+		return hindered(answer.Error())
 	}
-	return false
+	return nil
 }
 
 // Quote makes a text from Redis safe and short enough for messages.
