@@ -288,14 +288,27 @@ func SealDescriptors() error {
 }
 
 // sealListed is SealDescriptors for Linux before 5.11.
-func sealListed() error {
+func sealListed() error { return eachDescriptor(3, unix.CloseOnExec) }
+
+// CloseInherited closes the descriptors from first on that this program has from the one before. What it opened itself stays,
+// which is close-on-exec: the runtime of Go and packages that began earlier may go on using it.
+func CloseInherited(first int) error {
+	return eachDescriptor(first, func(fd int) {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	})
+}
+
+// eachDescriptor names all that are open, from first on.
+func eachDescriptor(first int, do func(fd int)) error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return fmt.Errorf("process: list inherited descriptors: %w", err)
 	}
 	for _, entry := range entries {
-		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= first {
+			do(fd)
 		}
 	}
 	return nil

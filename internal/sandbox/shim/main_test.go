@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -22,6 +23,17 @@ const (
 	roleVariable   = "SHIM_TEST_ROLE"   // what to be instead of a test
 	cgroupVariable = "SHIM_TEST_CGROUP" // a delegated cgroup, for an ordinary user
 )
+
+// A program may have used descriptors of its own, and the poller of Go, before it turns into a shim: packages that are initialized
+// earlier do. The tests are such a program: a file is open, and the poller, which a pipe needs, is at work.
+var _ = func() error {
+	r, w, err := os.Pipe()
+	if err == nil {
+		_, _ = r.Close(), w.Close()
+	}
+	_, err = unix.Open("/proc/self/cgroup", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return err
+}()
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {

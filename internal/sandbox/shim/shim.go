@@ -3,7 +3,6 @@ package shim
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -49,9 +48,8 @@ func exit(code int) { syscall.Exit(code) }
 func shimMain() {
 	runtime.GOMAXPROCS(1)
 	setSlack(normalSlack)
-	// Close what the worker inherited from its own parent.
-	if unix.CloseRange(socketFD+1, math.MaxUint32, 0) != nil {
-		_ = process.SealDescriptors() // Linux before 5.9: programs at least get none of it
+	if process.CloseInherited(socketFD+1) != nil { // what the worker has from its own parent
+		_ = process.SealDescriptors() // without /proc: programs at least get none of it
 	}
 	unix.CloseOnExec(socketFD)
 	// Signals are for programs. They are caught rather than ignored, because
