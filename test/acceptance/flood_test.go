@@ -143,3 +143,55 @@ func TestOddOutput(t *testing.T) {
 		})
 	}
 }
+
+// 100 MB of output and 50 returned files a task, on a Redis with little memory: what finds room is there to the last byte. What does
+// not is named, or fails the task that forbids it, and the files of all rounds are there; small tasks go on.
+func TestLongMuchOutput(t *testing.T) {
+	t.Parallel()
+	w := worldOn(t, storetest.On(t, redistest.Start(t, redistest.WithConfig("maxmemory", "200mb"))), "slots=2", "output_max=128MiB")
+	w.server(t)
+	w.worker(t, "w")
+	const files = "mkdir out; for n in $(seq 50); do echo {} $n > out/$n; done; "
+	submit := func(code int, tasks, command string, flags ...string) (said string) {
+		t.Helper()
+		args := append([]string{"submit", "--wait", "--return", "out", "--array", tasks}, flags...)
+		_, said = w.manage(t, code, append(args, "--", "sh", "-c", files+command)...)
+		return said
+	}
+	dir := filepath.Join(w.dir, "results")
+	whole := func(job, ids string, size int64) {
+		t.Helper()
+		w.manage(t, 0, "results", "--dir", dir, job)
+		for id := range strings.FieldsSeq(ids) {
+			if info, err := os.Stat(filepath.Join(dir, id, "output")); size > 0 && (err != nil || info.Size() != size) {
+				t.Errorf("output of task %s: %v, %v", id, info, err)
+			}
+			if all, err := os.ReadDir(filepath.Join(dir, id, "files", "out")); err != nil || len(all) != 50 {
+				t.Errorf("task %s has returned %d files, %v", id, len(all), err)
+			}
+		}
+	}
+	if said := submit(0, "1-2", "yes 0123456789 | head -c 100000000"); strings.Contains(said, "lost") {
+		t.Errorf("what packs well: %s", said)
+	}
+	whole("j1", "1 2", 100_000_000)
+	const noise = "head -c 100000000 /dev/urandom" // beyond blob_limit, however it is packed
+	contains(t, "wait", submit(0, "1-2", noise), "2 lost a part of their output or files", "blob_limit")
+	contains(t, "ls", w.text(t, "ls", "j2"), "succeeded (cut)")
+	whole("j2", "3 4", 0)
+	submit(1, "1-1", noise, "--on-cut", "fail")
+	contains(t, "error", w.hash(t, 5)["0:error"], "on_cut is fail", "67108864")
+	submit(0, "1-5", "head -c 50000000 /dev/urandom")
+	short := 0
+	for id := int64(6); id <= 10; id++ {
+		if task := w.Task(t, id); task.Fields["cut"] != "" {
+			short++
+			contains(t, "log", task.Fields["log"], "maxmemory")
+		}
+	}
+	if short == 0 || short == 5 {
+		t.Errorf("%d of 5 outputs of 50 MB found no room in 200 MB", short)
+	}
+	w.manage(t, 0, "submit", "--wait", "--", "echo", "fine")
+	w.sound(t)
+}
