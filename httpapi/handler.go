@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,12 +20,12 @@ import (
 type Options struct {
 	// Manager is asked for all that is shown of the site.
 	Manager *manager.Manager
-	// Alive says what is wrong with the process itself, so that only another start helps; nil for nothing. Ready says why
-	// it cannot do its work now, Redis aside.
+	// Alive returns what is wrong with the process itself, so that only a restart helps, or nil. Ready returns why it cannot do its
+	// work now, apart from Redis, or nil. Default: nothing is wrong.
 	Alive, Ready func() error
 	// Collectors give the figures of the process, beside those of Go.
 	Collectors []prometheus.Collector
-	// Logger gets what could not be shown.
+	// Logger gets what could not be shown. Default: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -33,12 +34,20 @@ const askTimeout = 5 * time.Second
 
 // New returns the handler of a site:
 //
-//	/healthz   200 if the process works, also without Redis; else 503, and only another start helps
+//	/healthz   200 if the process works, also without Redis; else 503, and only a restart helps
 //	/readyz    200 if Redis answers and the process does its work; else 503
 //	/metrics   figures of site and process in the formats of Prometheus
 //
-// What is refused is a problem as of RFC 9457.
+// These 503, and what other paths and methods get, are problems as of RFC 9457.
 func New(o Options) http.Handler {
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	fine := func() error { return nil }
+	if o.Alive == nil {
+		o.Alive = fine
+	}
+	if o.Ready == nil {
+		o.Ready = fine
+	}
 	registry := prometheus.NewRegistry()
 	labels := prometheus.WrapRegistererWith(prometheus.Labels{"namespace": o.Manager.Namespace()}, registry)
 	labels.MustRegister(newSite(o.Manager, o.Logger))
@@ -56,6 +65,7 @@ func New(o Options) http.Handler {
 	get("/readyz", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, o.ready(r.Context())) }))
 	get("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelError), MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true,
+		ErrorHandling: promhttp.ContinueOnError, // what can be shown is
 	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, fmt.Sprintf("%s is not here; there are /healthz, /readyz and /metrics", r.URL.Path))
@@ -71,7 +81,7 @@ func (o *Options) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if _, err := o.Manager.Now(ctx); err != nil {
-		return fmt.Errorf("redis does not answer: %w", err)
+		return fmt.Errorf("cannot ask Redis: %w", err)
 	}
 	return o.Ready()
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +16,8 @@ import (
 // mostNamed is how many queues, workers and nodes have figures of their own. No label is made from what a submission says of a task.
 const mostNamed = 1000
 
-// site gives the figures of a namespace, which it reads anew for each scrape. That costs the same however many tasks there are.
+// site gives the figures of a namespace, which it reads anew for each scrape. What that costs depends on queues, nodes and workers, and
+// not on the number of tasks.
 type site struct {
 	manager *manager.Manager
 	log     *slog.Logger
@@ -24,27 +26,27 @@ type site struct {
 func newSite(m *manager.Manager, log *slog.Logger) *site { return &site{m, log} }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("tdf_"+name, help, labels, nil)
+	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 // The figures of a site.
 var (
-	redisUp   = describe("redis_up", "1 if Redis has answered this scrape; if not, the other figures of the site are missing.")
-	redisTime = describe("redis_scrape_seconds", "How long Redis took to answer all questions of this scrape.")
+	redisUp   = describe("tdf_redis_up", "1 if this scrape could read the site from Redis; if not, its other figures are missing.")
+	redisTime = describe("tdf_redis_scrape_seconds", "How long it took to read the site from Redis.")
 
-	tasks      = describe("tasks", "Tasks that are in a state.", "state")
-	leftOut    = describe("metrics_left_out", "Queues, workers and nodes beyond the first thousand, which have no figures here.", "what")
-	queueTasks = describe("queue_tasks", "Tasks of a queue that wait, some of them for a later time, or run.", "queue", "state")
-	queueDue   = describe("queue_due_tasks", "Tasks of a queue that could start now.", "queue")
-	oldest     = describe("oldest_open_seconds", "For how long the task at the head of a queue could have started; 0 if none could.", "queue")
-	paused     = describe("queue_paused", "1 if nothing is taken from a queue because somebody has paused it.", "queue")
-	ended      = describe("tasks_ended_total", "Tasks of a queue that came to an outcome, also those retried then.", "queue", "outcome")
-	retried    = describe("tasks_retried_total", "Of these, the tasks that were retried, each by a task of its own.", "queue", "outcome")
+	tasks      = describe("tdf_tasks", "Tasks that are in a state.", "state")
+	leftOut    = describe("tdf_metrics_left_out", "Queues, workers and nodes beyond the first thousand, which have no figures here.", "what")
+	queueTasks = describe("tdf_queue_tasks", "Tasks of a queue that wait, some of them for a later time, or run.", "queue", "state")
+	queueDue   = describe("tdf_queue_due_tasks", "Tasks of a queue that could start now.", "queue")
+	oldest     = describe("tdf_oldest_open_seconds", "For how long the head of a queue could have started; 0 if it could not.", "queue")
+	paused     = describe("tdf_queue_paused", "1 if nothing is taken from a queue because somebody has paused it.", "queue")
+	ended      = describe("tdf_tasks_ended_total", "Tasks that came to an outcome, also those retried then.", "queue", "outcome")
+	retried    = describe("tdf_tasks_retried_total", "Of these, the tasks that were retried, each by a task of its own.", "queue", "outcome")
 
-	workers     = describe("workers", "Workers that are in a state.", "state")
-	slots       = describe("worker_slots", "Slots of a live worker, by what they do.", "worker", "node", "state")
-	heartbeat   = describe("worker_heartbeat_age_seconds", "For how long a live worker has been silent.", "worker", "node")
-	quarantined = describe("node_quarantined", "1 if a node gets no tasks but probes because it fails what others pass.", "node")
+	workers     = describe("tdf_workers", "Workers that are in a state.", "state")
+	slots       = describe("tdf_worker_slots", "Slots of a live worker, by what they do.", "worker", "node", "state")
+	heartbeat   = describe("tdf_worker_heartbeat_age_seconds", "For how long a live worker has been silent.", "worker", "node")
+	quarantined = describe("tdf_node_quarantined", "1 if a node gets no tasks but probes because it fails what others pass.", "node")
 )
 
 // Describe names no figure, so that their number may change from scrape to scrape.
@@ -61,7 +63,7 @@ func (s *site) Collect(out chan<- prometheus.Metric) {
 		nodes, err = s.manager.Nodes(ctx)
 	}
 	give := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		out <- metric(d, prometheus.GaugeValue, v, labels)
 	}
 	if give(redisUp, flag(err == nil)); err != nil {
 		s.log.Warn("could not read the site for /metrics", "error", err)
@@ -76,16 +78,22 @@ func (s *site) Collect(out chan<- prometheus.Metric) {
 	for i := range nodes[:min(len(nodes), mostNamed)] {
 		give(quarantined, flag(!nodes[i].Quarantined.IsZero()), nodes[i].Name)
 	}
-	for what, n := range map[string]int{"queues": len(o.Queues), "workers": alive(o.Workers), "nodes": len(nodes)} {
-		give(leftOut, float64(max(0, n-mostNamed)), what)
+	give(leftOut, float64(max(0, len(nodes)-mostNamed)), "nodes")
+}
+
+// metric is a figure whose labels may be any names that there are in Redis.
+func metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) prometheus.Metric {
+	for i, name := range labels {
+		labels[i] = strings.ToValidUTF8(name, "\uFFFD")
 	}
+	return prometheus.MustNewConstMetric(d, kind, v, labels...)
 }
 
 type giver func(d *prometheus.Desc, v float64, labels ...string)
 
 func collectQueues(out chan<- prometheus.Metric, give giver, queues []task.Queue, now time.Time) {
 	count := func(d *prometheus.Desc, v int64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+		out <- metric(d, prometheus.CounterValue, float64(v), labels)
 	}
 	for i := range queues[:min(len(queues), mostNamed)] {
 		q := &queues[i]
@@ -103,17 +111,19 @@ func collectQueues(out chan<- prometheus.Metric, give giver, queues []task.Queue
 			count(retried, q.RetriedAs[outcome], q.Name, string(outcome))
 		}
 	}
+	give(leftOut, float64(max(0, len(queues)-mostNamed)), "queues")
 }
 
 func collectWorkers(give giver, all []task.Worker) {
-	states, named := map[task.WorkerState]int{}, 0
+	states, alive := map[task.WorkerState]int{}, 0
 	for i := range all {
 		w := &all[i]
-		states[w.State]++
-		if !w.State.Alive() || named == mostNamed {
+		if states[w.State]++; !w.State.Alive() {
 			continue
 		}
-		named++
+		if alive++; alive > mostNamed {
+			continue
+		}
 		give(slots, float64(w.Busy), w.Name, w.Node, "busy")
 		give(slots, float64(w.Stuck), w.Name, w.Node, "stuck")
 		give(slots, float64(max(0, w.Slots-w.Busy-w.Stuck)), w.Name, w.Node, "idle")
@@ -122,15 +132,7 @@ func collectWorkers(give giver, all []task.Worker) {
 	for _, state := range []task.WorkerState{task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped} {
 		give(workers, float64(states[state]), string(state))
 	}
-}
-
-func alive(all []task.Worker) (n int) {
-	for i := range all {
-		if all[i].State.Alive() {
-			n++
-		}
-	}
-	return n
+	give(leftOut, float64(max(0, alive-mostNamed)), "workers")
 }
 
 func flag(is bool) float64 {

@@ -55,7 +55,7 @@ func assemble(opt options) (*Server, error) {
 	}
 	s := &Server{
 		opt: opt, store: opt.store, log: opt.Logger, suspects: newSuspects(),
-		ready: make(chan struct{}),
+		ready: make(chan struct{}), stats: newStats(),
 	}
 	s.nodes = newNodeJudge(s)
 	s.history = newHistorian(&s.opt)
@@ -180,13 +180,13 @@ func (s *Server) passes(ctx context.Context, wake chan struct{}) {
 			if err != nil && ctx.Err() == nil {
 				s.guard.failed()
 			}
+			if ctx.Err() == nil {
+				s.stats.passed(err)
+			}
 			if s.history.watch(ctx, err) {
 				err, next = nil, 0 // Redis answers; the pass is made again
 			}
 			note(ctx, redis, err)
-			if ctx.Err() == nil {
-				s.stats.passed(err)
-			}
 			over = !timing.Pause(ctx, rest) || s.sleep(ctx, wake, end, next)
 		}
 		if ctx.Err() == nil {

@@ -210,6 +210,7 @@ func (s *Server) apply(ctx context.Context, commits []tasks.Commit) (moved, gone
 	outcomes, err := s.store.ApplyAll(ctx, commits...)
 	if err == nil {
 		s.guard.touched()
+		s.stats.worked()
 	}
 	for i, o := range outcomes {
 		m := &commits[i].Move //nolint:gosec // there is one outcome for each commit

@@ -10,13 +10,15 @@ import (
 
 // Stats are figures of one server since it was made, for those who watch over it.
 type Stats struct {
-	// Passed is when the last pass ended, Good when the last one did that went through, both by the clock of this host; zero for none.
+	// Passed is when a pass ended last, or a call of one that is under way; Good is when one last went through. Both are by the
+	// clock of this host, and zero if none has.
 	Passed, Good time.Time
 	// Err is what the last pass failed with, mostly because Redis is away; nil if it went through.
 	Err error
 	// Passes counts the passes that went through.
 	Passes int64
-	// Moves counts the moves of tasks that this server made.
+	// Moves counts the moves of tasks that this server made. Losses of workers are there from the start, so that the first one is a
+	// step for those who compare.
 	Moves map[Move]int64
 	// Repairs counts what the background job put right: records and lists of tasks, and counts. It stays 0 on a healthy site that
 	// no foreign client works on.
@@ -44,6 +46,20 @@ type stats struct {
 	Stats
 }
 
+func newStats() stats {
+	return stats{Stats: Stats{Moves: map[Move]int64{
+		{statemachine.Lose, statemachine.Open}: 0, {statemachine.Lose, statemachine.Orphaned}: 0,
+	}}}
+}
+
+// worked notes that Redis has made what a pass asked for: one with much to do takes long.
+func (s *stats) worked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Passed = time.Now()
+	s.Good = s.Passed
+}
+
 // passed notes the end of a pass.
 func (s *stats) passed(err error) {
 	s.mu.Lock()
@@ -58,9 +74,6 @@ func (s *stats) passed(err error) {
 func (s *stats) moved(m *statemachine.Move) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Moves == nil {
-		s.Moves = map[Move]int64{}
-	}
 	s.Moves[Move{m.Event, m.To}]++
 }
 

@@ -34,3 +34,18 @@ func TestStats(t *testing.T) {
 	sp.Server.Resume(t)
 	wait.Eventually(t, time.Minute, func() bool { is := s.Stats(); return is.Err == nil && is.Good.After(first.Good) }, "no pass goes through again")
 }
+
+// A pass that takes long is at work as long as its calls go through.
+func TestStatsOfALongPass(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, _ := newServer(t, sp)
+	sp.Open(t, storetest.Spec())
+	run(t, sp, "")
+	if n, err := s.settleExecuted(t.Context()); n != 1 || err != nil {
+		t.Fatalf("settled %d, %v", n, err)
+	}
+	if now := s.Stats(); now.Good.IsZero() || now.Passed.IsZero() || now.Passes != 0 {
+		t.Errorf("%+v", now)
+	}
+}

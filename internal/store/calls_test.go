@@ -287,6 +287,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"NodeRecords":   func(ctx context.Context, st *store.Store) error { _, err := st.NodeRecords(ctx); return err },
 	"Nodes":         func(ctx context.Context, st *store.Store) error { _, _, err := st.Nodes(ctx); return err },
 	"Facts":         func(ctx context.Context, st *store.Store) error { _, err := st.Facts(ctx); return err },
+	"Info":          func(ctx context.Context, st *store.Store) error { _, err := st.Info(ctx, "memory"); return err },
 	"LoadScripts":   func(ctx context.Context, st *store.Store) error { return st.LoadScripts(ctx) },
 	"Sizes":         func(ctx context.Context, st *store.Store) error { _, err := st.Sizes(ctx); return err },
 	"Gaps":          func(ctx context.Context, st *store.Store) error { _, err := st.Gaps(ctx); return err },

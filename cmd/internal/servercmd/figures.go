@@ -23,16 +23,13 @@ type figures struct {
 	log *slog.Logger
 }
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("tdf_"+name, help, labels, nil)
-}
-
 var (
-	build   = describe("build_info", "1, with the version of the program.", "version", "go")
-	passes  = describe("server_passes_total", "Passes of this server over the tasks that went through.")
-	passAge = describe("server_pass_age_seconds", "For how long no pass of this server has gone through.")
-	moves   = describe("server_moves_total", "Moves of tasks that this server made, by event and the state they led to.", "event", "to")
-	repairs = describe("server_repairs_total", "Records, lists and counts that this server has put right.")
+	build   = prometheus.NewDesc("tdf_build_info", "1, with the version of the program.", []string{"version", "go"}, nil)
+	passes  = prometheus.NewDesc("tdf_server_passes_total", "Passes of this server over the tasks that went through.", nil, nil)
+	passAge = prometheus.NewDesc("tdf_server_pass_age_seconds", "For how long no pass of this server has got on.", nil, nil)
+	moves   = prometheus.NewDesc("tdf_server_moves_total",
+		"Moves of tasks that this server made, by event and the state they led to.", []string{"event", "to"}, nil)
+	repairs = prometheus.NewDesc("tdf_server_repairs_total", "Records, lists and counts that this server has put right.", nil, nil)
 )
 
 // said are the lines of INFO that are figures.
@@ -40,9 +37,11 @@ var said = []struct {
 	section, line string
 	desc          *prometheus.Desc
 }{
-	{"memory", "used_memory", describe("redis_used_memory_bytes", "Memory that Redis takes.")},
-	{"memory", "maxmemory", describe("redis_max_memory_bytes", "Memory that Redis may take, 0 for all of its host.")},
-	{"clients", "connected_clients", describe("redis_connected_clients", "Connections to Redis, those of others among them.")},
+	{"memory", "used_memory", prometheus.NewDesc("tdf_redis_used_memory_bytes", "Memory that Redis takes.", nil, nil)},
+	{"memory", "maxmemory", prometheus.NewDesc(
+		"tdf_redis_max_memory_bytes", "Memory that Redis may take, 0 for all of its host.", nil, nil)},
+	{"clients", "connected_clients", prometheus.NewDesc(
+		"tdf_redis_connected_clients", "Connections to Redis, including those of other programs.", nil, nil)},
 }
 
 // infoTimeout bounds how long a scrape waits for INFO.

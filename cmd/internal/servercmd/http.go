@@ -31,12 +31,16 @@ func serveHTTP(
 			&figures{stats: s.Stats, version: cli.ThisBuild().Version, since: watch.since, redis: site.Internal.Store, log: log},
 		},
 	})
-	url, stop, err := cli.Door{Section: "http", Key: "listen", Address: cfg.HTTP.Listen, Open: cfg.HTTP.Insecure}.Serve(ctx, handler, log)
+	door := cli.Door{Section: "http", Key: "listen", Address: cfg.HTTP.Listen, Open: cfg.HTTP.Insecure, Timeout: answerTimeout}
+	url, stop, err := door.Serve(ctx, handler, log)
 	if err == nil {
 		log.Info("answering over HTTP", "url", url)
 	}
 	return stop, err
 }
+
+// answerTimeout is the longest that an answer takes, with all that Redis takes of it.
+const answerTimeout = 30 * time.Second
 
 // watch tells from the passes of a server whether it works.
 type watch struct {
@@ -45,7 +49,8 @@ type watch struct {
 	round time.Duration // the longest time between two passes
 }
 
-// stuckAfter is how long no pass may end before the process is beyond help. One that Redis does not answer ends earlier, in failure.
+// stuckAfter is how long nothing may have come to an end before only a restart helps. A pass that Redis does not answer ends
+// earlier, in failure, and one with much to do makes one call after the other.
 const stuckAfter = time.Minute
 
 // alive says what is wrong with the process.
@@ -55,7 +60,7 @@ func (w *watch) alive() error {
 		last = w.since
 	}
 	if age := time.Since(last); age > stuckAfter+w.round {
-		return fmt.Errorf("no pass over the tasks has ended for %v", age.Round(time.Second))
+		return fmt.Errorf("no pass over the tasks has got on for %v", age.Round(time.Second))
 	}
 	return nil
 }

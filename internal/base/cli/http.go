@@ -16,30 +16,33 @@ import (
 // Door is an address that a daemon answers on, and the setting that names it: port 0 means any free one.
 type Door struct {
 	Section, Key, Address string
-	// Open lets an address be served that others than this host can reach.
+	// Open lets an address be served that other hosts can reach.
 	Open bool
+	// Timeout is the longest that an answer takes; 0 for no limit.
+	Timeout time.Duration
 }
 
 const (
-	// headerTimeout bounds how long a client may take to say what it wants, idleTimeout how long it may say nothing between two requests.
-	headerTimeout, idleTimeout = 10 * time.Second, 2 * time.Minute
+	// readTimeout bounds how long a client may take to say what it wants, idleTimeout how long it may say nothing between two requests.
+	readTimeout, idleTimeout = 10 * time.Second, 2 * time.Minute
 	// mostHeader bounds what it may say in the head of a request, in bytes.
 	mostHeader = 32 << 10
-	// farewell is how long the requests that are answered may take once the daemon stops.
+	// farewell is how long the requests that are being answered may take once the daemon stops.
 	farewell = 2 * time.Second
 )
 
-// Serve answers on the door until stop is called, which returns when all requests have ended. The error is a *config.Error.
+// Serve answers on the door until stop is called. That gives requests with a limit two seconds to end, and cuts off the rest. The error
+// is a *config.Error.
 func (d Door) Serve(ctx context.Context, handler http.Handler, log *slog.Logger) (url string, stop func(), err error) {
 	listener, err := d.listen(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	if !d.Open {
+	if at, ok := listener.Addr().(*net.TCPAddr); !d.Open || ok && at.IP.IsLoopback() {
 		handler = guard(handler)
 	}
 	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader,
+		Handler: handler, ReadTimeout: readTimeout, WriteTimeout: d.Timeout, IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what clients do wrong
 	}
 	var serving sync.WaitGroup
@@ -49,9 +52,11 @@ func (d Door) Serve(ctx context.Context, handler http.Handler, log *slog.Logger)
 		}
 	})
 	return "http://" + listener.Addr().String(), func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-		defer cancel()
-		_ = srv.Shutdown(ending)
+		if d.Timeout > 0 {
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			defer cancel()
+			_ = srv.Shutdown(ending)
+		}
 		_ = srv.Close()
 		serving.Wait()
 	}, nil

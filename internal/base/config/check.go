@@ -198,8 +198,8 @@ func (l *loader) checkTaskDefaults() {
 
 func (l *loader) checkServer() {
 	if at := l.file.HTTP.Listen; at != "" && !l.file.HTTP.Insecure && checkListen(at, "") == nil && !loopback(at) {
-		l.refuse("http", "listen", "not a loopback address: others than this host could ask what runs here",
-			"write 127.0.0.1:7480, or insecure=true in [http] where all who can connect may know")
+		l.refuse("http", "listen", "not a loopback address: other hosts could ask what runs here",
+			"write 127.0.0.1:7480, or insecure=true in [http] where everyone who can connect may know")
 	}
 	if s := &l.file.Server; s.ArchiveDir != "" && len(s.ArchiveRetention) == 0 {
 		l.refuse("server", "archive_dir", "without archive_retention nothing is ever written there",

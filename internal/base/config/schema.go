@@ -42,7 +42,7 @@ func schemaOf(f *File) schema {
 			name: "http", doc: "Read by tdf-server: what it [shows over HTTP](OPERATIONS.md#watching-a-site).",
 			keys: []key{
 				{"listen", "", textOrNone(&f.HTTP.Listen, func(s string) error { return checkListen(s, "write 127.0.0.1:7480") }), "Address and port to answer on, such as `127.0.0.1:7480`; port 0 means any free one, which the log names. Every user of the host can ask. Empty for nowhere."},
-				{"insecure", disabled, boolean(&f.HTTP.Insecure), "Answer also on an address that other hosts can reach, without encryption, whoever asks."},
+				{"insecure", disabled, boolean(&f.HTTP.Insecure), "Allow an address that other hosts can reach. Nothing is encrypted, and everyone who can connect is answered."},
 			},
 		},
 		serverSection(&f.Server),
