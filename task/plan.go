@@ -96,7 +96,7 @@ type Plan struct {
 	// Failures are the first tasks of a job that did not end as they should, and were not retried: up to five.
 	Failures []int64 `json:"failures,omitempty"`
 	// Cut says that a round of one of its tasks lost a part of its output or files; see [Task.Cut].
-	Cut bool `json:"cut"`
+	Cut bool `json:"any_cut,omitempty"`
 	// Growing is how many of its steps servers open once the lines of a result are known, and
 	// GrowthError why some of these cannot be.
 	Growing     int64  `json:"growing"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,7 +101,7 @@ func TestGoneForGood(t *testing.T) {
 	alone := s.settle(t, id, sm.Failed) // nobody could have it
 	checkFields(t, alone, map[string]string{"0:class": "fetch", "releases": "-", "avoid": "-"})
 	checkContains(t, "error", alone.Fields["0:error"], "checksum mismatch", "'p'")
-	checkContains(t, "what is shown of it", alone.Fields["0:error"][:180], "no other worker has version p@"+hash, "--pin", "--upload", "put that version back")
+	checkContains(t, "what is shown of it", fmt.Sprintf("%.180s", alone.Fields["0:error"]), "no other worker has version p@"+hash, "--pin", "--upload", "put that version back")
 	s.start(t, apart(t, s.Dial(t), "w2", t.TempDir()), brief)
 	wait.Eventually(t, patience, func() bool {
 		all, _, err := s.Store.Workers(t.Context())

@@ -264,7 +264,7 @@ func (o *options) validate() error {
 		return &OptionError{"ErrorFile", o.ErrorFile, "stdout and stderr need different files"}
 	}
 	if fi, err := os.Stat(o.TempDir); err != nil || !fi.IsDir() {
-		return &OptionError{"TempDir", o.TempDir, "name an existing directory, in a configuration by [worker] temp_dir"}
+		return &OptionError{"TempDir", o.TempDir, "name an existing directory; [worker] temp_dir in a configuration"}
 	}
 	if err := o.validateOffer(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -183,7 +184,8 @@ func TestHindered(t *testing.T) {
 	for name, c := range map[string]struct{ setting, bad, good, says string }{
 		"memory":   {"maxmemory", "1", "0", " is out of memory: OOM command not allowed when used memory > 'maxmemory'; maxmemory: raise it, or let "},
 		"replicas": {"min-replicas-to-write", "1", "0", " lacks replicas: NOREPLICAS Not enough good replicas to write; min-replicas-to-write: "},
-		"clients":  {"maxclients", "1", "100", ""},
+		// It hangs up, mostly before its answer is read; TestTemporaryAnswers has that.
+		"clients": {"maxclients", "1", "100", "( has too many clients: |: broken pipe$|: connection reset by peer$|: EOF$)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +200,7 @@ func TestHindered(t *testing.T) {
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.bad).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := open(); !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), c.says) {
+			if err := open(); !errors.Is(err, task.ErrUnreachable) || !regexp.MustCompile(c.says).MatchString(err.Error()) {
 				t.Errorf("with %s %s: %v", c.setting, c.bad, err)
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.good).Err(); err != nil {

@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 
@@ -171,10 +172,18 @@ func afterText(after []task.PlanNeed) string {
 // noJob is the error for a job, with the remedy if it is not there.
 func (s *session) noJob(id task.PlanID, err error) error {
 	if errors.Is(err, task.ErrNoPlan) {
-		return cli.Usagef("job %s: no such job; see %s", plans.JobName(id), s.command("jobs"))
+		text := fmt.Sprintf("job %s: no such job; see %s", plans.JobName(id), s.command("jobs"))
+		return cli.WithCode(cli.ExitUsage, noJobError(text))
 	}
 	return err
 }
+
+// noJobError is a task.ErrNoPlan in words about a job.
+type noJobError string
+
+func (e noJobError) Error() string { return string(e) }
+
+func (noJobError) Unwrap() error { return task.ErrNoPlan }
 
 // jobSpec is the job of the submission.
 func (sub *submission) jobSpec(ctx context.Context, s *session, specs []task.Spec) (task.PlanSpec, error) {

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func TestTaskOfALaterJob(t *testing.T) {
 	if out := b.must("show", "9"); strings.Contains(out, "held") {
 		t.Errorf("show says that somebody holds it:\n%s", out)
 	}
-	wantText(t, b.must("why", "9"), "* plan 4 waits for the end of job j3\n    -> wait until j3 has ended; tdf-manager plan resume 4 would begin without it\n")
+	wantText(t, b.must("why", "9"), "* job j4 waits for the end of job j3\n    -> wait until j3 has ended; tdf-manager plan resume 4 would begin without it\n")
 }
 
 func TestJobs(t *testing.T) {
@@ -73,13 +74,20 @@ func TestJobs(t *testing.T) {
 		t.Errorf("JSON: %v", object)
 	}
 	for words, says := range map[string]string{
-		"show j9": "job j9: no such job; see tdf-manager jobs", "wait j9": "job j9: no such job", "jobs --limit 0": "--limit 0 is below 1",
-		"submit --after j9 -- x": "job j9: no such job; see ", "cancel j9": "job j9: no such job",
-		"why j1": "ls j1", "cancel j1,4": "a job stands alone", "submit --name= -- x": "--name is empty",
+		"jobs --limit 0": "--limit 0 is below 1", "why j1": "ls j1", "cancel j1,4": "a job stands alone", "submit --name= -- x": "--name is empty",
 	} {
 		if r := b.run(strings.Fields(words)...); r.code != 2 || !strings.Contains(r.err, says) {
 			t.Errorf("%s: %+v, want %q", words, r, says)
 		}
+	}
+	for _, words := range []string{"show j99", "wait j99", "cancel j99", "submit --after j99 -- x"} {
+		const want = "tdf-manager: job j99: no such job; see tdf-manager jobs\n"
+		if r := b.run(strings.Fields(words)...); r.code != 2 || r.out != "" || r.err != want {
+			t.Errorf("%s: %+v, want %q", words, r, want)
+		}
+	}
+	if !errors.Is(noJobError("x"), task.ErrNoPlan) {
+		t.Error("nobody can match it")
 	}
 	if out := b.run("plan", "ls").out; strings.Contains(out, "sweep") {
 		t.Errorf("plan ls lists jobs:\n%s", out)

@@ -414,7 +414,7 @@ func (m *manyOutputs) take(ctx context.Context, t *task.Task) error {
 // end reports what is missing and returns the exit code.
 func (m *manyOutputs) end(ctx context.Context, w *wholeTasks) error {
 	if !m.s.json {
-		m.s.noteIDs(m.unseen, "with nothing on stdout, but an error, which --stderr shows")
+		m.s.noteIDs(m.unseen, "without stdout; --stderr shows the error")
 		m.away.note(m.s, "output", "it was")
 		m.s.noteIDs(m.cut, "cut ([worker] output_limit, output_max)")
 		m.s.noteIDs(m.dropped, "whose output is kept no longer (keep_rounds)")

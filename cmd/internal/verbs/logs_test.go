@@ -22,7 +22,7 @@ func TestLogsOfSeveral(t *testing.T) {
 		t.Errorf("said %q, want %q", r.err, want)
 	}
 	r = b.run("logs", "1,4", "--round", "0")
-	if want := "==> task 1 <==\nout\x00\xff\n\n==> task 4 <==\n"; r.out != want || r.code != 0 || r.err != "1 with nothing on stdout, but an error, which --stderr shows: 4\n" {
+	if want := "==> task 1 <==\nout\x00\xff\n\n==> task 4 <==\n"; r.out != want || r.code != 0 || r.err != "1 without stdout; --stderr shows the error: 4\n" {
 		t.Errorf("%+v, want %q", r, want)
 	}
 	if r := b.run("logs", "1,4", "--round", "1"); r.code != 1 || !strings.Contains(r.err, "1 without this round: 1\n") {
@@ -106,14 +106,17 @@ func TestCutOutputIsSaid(t *testing.T) {
 	}
 	b.srv.Do(t, "HSET", b.ns+":plan:1", "cut", "1")
 	for _, tasks := range []string{"1-4", "j1"} { // those of a plan are found otherwise
-		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 lost a part of their output or files (ls marks them as cut, show says why;") ||
-			!strings.Contains(r.err, "--on-cut fail makes it a failure): 1\n") {
+		if r := b.run("wait", tasks); !strings.Contains(r.err, "1 lost a part of their output or files (ls marks them as cut, show says what; "+
+			"raise [worker] output_max, or submit --on-cut fail): 1\n") {
 			t.Errorf("wait %s: %+v", tasks, r)
 		}
 		r := b.run("wait", "--json", tasks)
 		if !strings.Contains(strings.Join(strings.Fields(r.out), ""), `"cut":[1]`) || r.err != "" {
 			t.Errorf("wait %s: %+v", tasks, r)
 		}
+	}
+	if object := b.value(0, "show", "j1").(map[string]any); object["any_cut"] != true || object["cut"] != nil {
+		t.Errorf("JSON: %v", object)
 	}
 	if r := b.run("wait", "4"); r.err != "" {
 		t.Errorf("%+v", r)

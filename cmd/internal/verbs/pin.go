@@ -147,7 +147,7 @@ func usable(source string) error {
 	case errors.Is(err, task.ErrInvalidFormat):
 		err = fmt.Errorf("%w, or a directory that lies here", err)
 	case err != nil && !strings.Contains(source, ":"):
-		err = fmt.Errorf("%w, or, for what lies here, file:PATH or --upload", err)
+		err = fmt.Errorf("%w; for a file or directory here, write file:PATH or use --upload", err)
 	}
 	return err
 }
@@ -190,13 +190,16 @@ var errRelative = errors.New("a relative path means another file at each worker;
 // downloaded downloads what the source holds, and keeps it in Redis, as far as there is room, for workers who do not find it there.
 func (s *session) downloaded(ctx context.Context, source string) (pinned string, err error) {
 	src, err := task.ParseSource(source)
+	if err != nil {
+		return source, err
+	}
 	if src.Kind == task.SourceBlob {
 		if _, there, err := s.store.BlobSize(ctx, src.SHA256); err == nil && !there {
 			s.warn("warning: Redis does not keep %s, so tasks run only where a worker has it; take it along with --upload", source)
 		}
 	}
-	if err != nil || src.SHA256 != "" {
-		return source, err
+	if src.SHA256 != "" {
+		return source, nil
 	}
 	if src.Kind == task.SourceCommand {
 		return "", errors.New("a command has no versions: each worker runs what it has; write --pin auto or off")

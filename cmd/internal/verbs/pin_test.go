@@ -154,7 +154,7 @@ func TestSourcesAreChecked(t *testing.T) {
 		"https://host/sim.git": "use one of .tar", "rsync:prog": "or a directory that lies here", "rsync:host:prog/": "use one of .tar",
 		"https://me:secret@host/run.sh": "netrc", "file:no-such/run.sh": "nothing of that name lies here", "file:" + relative(t, empty) + "/x.tgz": "nothing of that name lies here",
 		"rsync:" + empty: "run.sh' does not exist", "file:pin_test.go": "use one of .tar", "command:./x": "a relative path would mean another file",
-		"./pk": "or, for what lies here, file:PATH or --upload",
+		"./pk": "; for a file or directory here, write file:PATH or use --upload",
 	} {
 		plan := planFile(t, "steps:\n  a: {program: p, source: '"+source+"'}\n")
 		if err := os.WriteFile(lines, []byte(`{"program":"p","source":"rsync:/x/run.sh"}`+"\n"+`{"program":"p","source":"`+source+`"}`+"\n"), 0o600); err != nil {

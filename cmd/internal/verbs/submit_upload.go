@@ -110,11 +110,19 @@ func (sub *submission) checkCommand(s *session, name string) error {
 
 // checkTaken refuses a path that no file of the upload has, and says of a word that could be one how that is written.
 func (sub *submission) checkTaken(s *session, name string) error {
-	if found, _ := os.Stat(sub.upload); found == nil || filepath.IsAbs(name) || strings.Contains(name, "{") {
-		return nil // pack says what is wrong with the upload
+	if filepath.IsAbs(name) || strings.Contains(name, "{") {
+		return nil // it lies at the worker, or each task has another one
+	}
+	upload, err := os.Stat(sub.upload)
+	if err != nil {
+		return badUpload(fmt.Errorf("--upload: %w", err))
 	}
 	dir, there := filepath.Dir(sub.upload), []string{filepath.Base(sub.upload)}
-	if files, err := os.ReadDir(sub.upload); err == nil {
+	if upload.IsDir() {
+		files, err := os.ReadDir(sub.upload)
+		if err != nil {
+			return badUpload(fmt.Errorf("--upload: %w", err))
+		}
 		dir, there = sub.upload, nil
 		for _, f := range files {
 			there = append(there, f.Name())
@@ -126,7 +134,7 @@ func (sub *submission) checkTaken(s *session, name string) error {
 	switch path = path || strings.HasPrefix(name, "./"); {
 	case path && !runs:
 		return cli.Usagef("%q is no executable file of --upload %s, which holds %s; correct the path, or make the file executable",
-			name, sub.upload, shorten(strings.Join(there, ", "), 100))
+			name, cli.Safe(sub.upload), shorten(cli.Safe(strings.Join(there, ", ")), 100))
 	case runs && !path:
 		s.warn("warning: the worker looks for %s in its PATH; for the file that --upload takes along, write ./%[1]s", cli.Safe(name))
 	}

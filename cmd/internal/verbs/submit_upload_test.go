@@ -116,6 +116,15 @@ func TestSubmitUploadRefuses(t *testing.T) {
 			t.Errorf("%s: ended with %d, %q", words, r.code, r.err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "a\nb"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.run("submit", "--upload", dir, "--", "./foo"); r.code != 2 || !strings.Contains(r.err, `which holds a\nb, data, sim;`) {
+		t.Errorf("a name of two lines: ended with %d, %q", r.code, r.err)
+	}
+	if r := b.run("submit", "--upload", dir+"/sim/none", "--", "./foo"); r.code != 2 || !strings.Contains(r.err, "sim/none: not a directory") {
+		t.Errorf("a path through a file: ended with %d, %q", r.code, r.err)
+	}
 	last, err := b.store.LastID(t.Context())
 	if keys := b.store.Redis.Keys(t.Context(), b.ns+":blob*").Val(); err != nil || last > 0 || len(keys) > 0 {
 		t.Errorf("task %d is open, keys %q, %v", last, keys, err)

@@ -192,7 +192,8 @@ type failure struct {
 }
 
 // cutText tells of tasks that task.Task.Cut is about.
-const cutText = "lost a part of their output or files (ls marks them as cut, show says why; --on-cut fail makes it a failure)"
+const cutText = "lost a part of their output or files (ls marks them as cut, show says what; " +
+	"raise [worker] output_max, or submit --on-cut fail)"
 
 // mostFailures is how many are shown.
 const mostFailures = 5

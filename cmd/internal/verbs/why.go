@@ -87,7 +87,7 @@ var remedies = map[string]string{
 	"server.quarantine": "set [server] quarantine = VALUE",
 	"plan":              "submit the plan again",
 	"plan.hold":         "tdf-manager plan resume NAME",
-	"plan.needs":        "wait until VALUE has ended; tdf-manager plan resume NAME would begin without it",
+	"plan.after":        "wait until VALUE has ended; tdf-manager plan resume NAME would begin without it",
 	"plan.retry":        "tdf-manager plan retry NAME",
 	"plan.window":       "wait until one of them has ended",
 	"plan.ready": "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +

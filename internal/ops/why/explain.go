@@ -253,7 +253,8 @@ func blocks(kind Kind, change Remedy, text string) Reason {
 const (
 	AttrNow       = "now"           // of time: seconds since 1970, to be waited for
 	AttrHold      = "hold"          // of a task: "" releases it; of a plan: "" resumes it
-	AttrNeeds     = "needs"         // of a task: "" once all that it needs have ended; of a job: the job that has to end first
+	AttrNeeds     = "needs"         // of a task: "" once all that it needs have ended
+	AttrAfter     = "after"         // of a job: the job that has to end first
 	AttrReady     = "ready"         // of a plan: true once it has been built
 	AttrWindow    = "window"        // of a job: how many of its tasks may be open or run; wait until one has ended
 	AttrRetry     = "retry"         // of a plan: the task that failed

@@ -126,7 +126,8 @@ func (s *Situation) planState() Reason {
 	case p.State == task.PlanHeld && failed != 0:
 		return says(AttrRetry, p.HeldBy, "is held, because "+called(failed, s.FailedStep)+" did not succeed")
 	case p.State == task.PlanHeld && after:
-		return says(AttrNeeds, before, "waits for the end of job "+before)
+		text := fmt.Sprintf("job %s waits for the end of job %s", plans.JobName(s.Record.Plan), before)
+		return blocks(KindPlan, s.onPlan(AttrAfter, before), text)
 	case p.State == task.PlanHeld:
 		return says(AttrHold, "", "is held"+with(" by ", p.HeldBy))
 	default:

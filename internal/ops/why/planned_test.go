@@ -50,7 +50,7 @@ func TestPlanned(t *testing.T) {
 		"building": {planned(func(s *why.Situation) { s.Plan.State, s.Needs = task.PlanBuilding, needs(1) }),
 			[]string{"plan! plan 3 is being built: nothing of it runs before it is marked ready => plan 3 ready=true\nneeds! waits for 1 task"}},
 		"held":      {planned(func(s *why.Situation) { s.Plan.State, s.Plan.HeldBy = task.PlanHeld, "ann: no disk" }), []string{"plan! plan 3 is held by ann: no disk => plan 3 hold=\n"}},
-		"after j2":  {planned(func(s *why.Situation) { s.Plan.State, s.Plan.HeldBy = task.PlanHeld, "job j2" }), []string{"plan! plan 3 waits for the end of job j2 => plan 3 needs=j2\n"}},
+		"after j2":  {planned(func(s *why.Situation) { s.Plan.State, s.Plan.HeldBy = task.PlanHeld, "job j2" }), []string{"plan! job j3 waits for the end of job j2 => plan 3 after=j2\n"}},
 		"held by 5": {planned(func(s *why.Situation) { s.Plan.State, s.Plan.HeldBy = task.PlanHeld, "5" }), []string{"plan! plan 3 is held, because task 5 did not succeed => plan 3 retry=5"}},
 		"held by load": {planned(func(s *why.Situation) {
 			s.Plan.State, s.Plan.HeldBy, s.FailedStep = task.PlanHeld, "5", "load"

@@ -290,8 +290,8 @@ func SealDescriptors() error {
 // sealListed is SealDescriptors for Linux before 5.11.
 func sealListed() error { return eachDescriptor(3, unix.CloseOnExec) }
 
-// CloseInherited closes the descriptors from first on that this program has from the one before. What it opened itself stays,
-// which is close-on-exec: the runtime of Go and packages that began earlier may go on using it.
+// CloseInherited closes the descriptors from first on that this process has inherited. Those it opened itself are
+// close-on-exec and stay: the runtime of Go and packages initialized earlier use them.
 func CloseInherited(first int) error {
 	return eachDescriptor(first, func(fd int) {
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
