@@ -159,9 +159,9 @@ func TestLongMuchOutput(t *testing.T) {
 		return said
 	}
 	dir := filepath.Join(w.dir, "results")
-	whole := func(job, ids string, size int64) {
+	whole := func(code int, job, ids string, size int64) {
 		t.Helper()
-		w.manage(t, 0, "results", "--dir", dir, job)
+		w.manage(t, code, "results", "--dir", dir, job)
 		for id := range strings.FieldsSeq(ids) {
 			if info, err := os.Stat(filepath.Join(dir, id, "output")); size > 0 && (err != nil || info.Size() != size) {
 				t.Errorf("output of task %s: %v, %v", id, info, err)
@@ -174,13 +174,14 @@ func TestLongMuchOutput(t *testing.T) {
 	if said := submit(0, "1-2", "yes 0123456789 | head -c 100000000"); strings.Contains(said, "lost") {
 		t.Errorf("what packs well: %s", said)
 	}
-	whole("j1", "1 2", 100_000_000)
+	whole(0, "j1", "1 2", 100_000_000)
 	const noise = "head -c 100000000 /dev/urandom" // beyond blob_limit, however it is packed
-	contains(t, "wait", submit(0, "1-2", noise), "2 lost a part of their output or files", "blob_limit")
+	contains(t, "wait", submit(0, "1-2", noise), "2 lost a part of their output or files")
 	contains(t, "ls", w.text(t, "ls", "j2"), "succeeded (cut)")
-	whole("j2", "3 4", 0)
+	whole(1, "j2", "3 4", 0)
+	contains(t, "log", w.hash(t, 3)["log"], "the limit of one blob is 67108864 bytes")
 	submit(1, "1-1", noise, "--on-cut", "fail")
-	contains(t, "error", w.hash(t, 5)["0:error"], "on_cut is fail", "67108864")
+	contains(t, "error", w.hash(t, 5)["0:error"], "on_cut is fail", "see the log of the task")
 	submit(0, "1-5", "head -c 50000000 /dev/urandom")
 	short := 0
 	for id := int64(6); id <= 10; id++ {
