@@ -108,6 +108,9 @@ func (s *Blobs) put(ctx context.Context, b blob, size int64, content io.ReaderAt
 	}
 	for {
 		there, err := s.keep(ctx, b, size, b.stays(), "")
+		if err != nil && ctx.Err() == nil && !errors.Is(err, task.ErrUnreachable) {
+			return err // Redis has refused, and made nothing
+		}
 		if err == nil && !there {
 			if err = s.write(ctx, b, size, content); err == nil {
 				there, err = s.keep(ctx, b, size, b.stays(), complete)
