@@ -1,3 +1,5 @@
+// Package httpapi serves a site over HTTP: whether a daemon is alive and ready, and metrics for Prometheus. It stands on package
+// manager alone; tdf-server mounts it where [http] listen says.
 package httpapi
 
 import (
@@ -23,7 +25,7 @@ type Options struct {
 	// Alive returns what is wrong with the process itself, so that only a restart helps, or nil. Ready returns why it cannot do its
 	// work now, apart from Redis, or nil. Default: nothing is wrong.
 	Alive, Ready func() error
-	// Collectors give the figures of the process, beside those of Go.
+	// Collectors give further metrics of the process, beside those of Go.
 	Collectors []prometheus.Collector
 	// Logger gets what could not be shown. Default: slog.Default.
 	Logger *slog.Logger
@@ -36,7 +38,7 @@ const askTimeout = 5 * time.Second
 //
 //	/healthz   200 if the process works, also without Redis; else 503, and only a restart helps
 //	/readyz    200 if Redis answers and the process does its work; else 503
-//	/metrics   figures of site and process in the formats of Prometheus
+//	/metrics   metrics of site and process in the formats of Prometheus
 //
 // These 503, and what other paths and methods get, are problems as of RFC 9457.
 func New(o Options) http.Handler {
@@ -50,7 +52,7 @@ func New(o Options) http.Handler {
 	}
 	registry := prometheus.NewRegistry()
 	labels := prometheus.WrapRegistererWith(prometheus.Labels{"namespace": o.Manager.Namespace()}, registry)
-	labels.MustRegister(newSite(o.Manager, o.Logger))
+	labels.MustRegister(&site{o.Manager, o.Logger})
 	labels.MustRegister(o.Collectors...)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()

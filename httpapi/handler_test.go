@@ -239,11 +239,11 @@ func TestMetricsAreBounded(t *testing.T) {
 	collectQueues(out, give, queues, time.Now())
 	collectWorkers(give, all)
 	if given[paused] != mostNamed || given[heartbeat] != mostNamed || left["queues"] != 2 || left["workers"] != 2 {
-		t.Errorf("%d queues and %d workers have figures of their own, left out are %v", given[paused], given[heartbeat], left)
+		t.Errorf("%d queues and %d workers have metrics of their own, left out are %v", given[paused], given[heartbeat], left)
 	}
 }
 
-// Names that are no text do not keep the other figures away.
+// Names that are no text do not keep the other metrics away.
 func TestMetricsOfOddNames(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

@@ -13,29 +13,27 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// mostNamed is how many queues, workers and nodes have figures of their own. No label is made from what a submission says of a task.
+// mostNamed is how many queues, workers and nodes have metrics of their own. No label comes from what a submission says of a task.
 const mostNamed = 1000
 
-// site gives the figures of a namespace, which it reads anew for each scrape. What that costs depends on queues, nodes and workers, and
-// not on the number of tasks.
+// site gives the metrics of a namespace, which it reads for each scrape. The cost depends on queues, nodes and workers, and not on the
+// number of tasks.
 type site struct {
 	manager *manager.Manager
 	log     *slog.Logger
 }
 
-func newSite(m *manager.Manager, log *slog.Logger) *site { return &site{m, log} }
-
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// The figures of a site.
+// The metrics of a site.
 var (
-	redisUp   = describe("tdf_redis_up", "1 if this scrape could read the site from Redis; if not, its other figures are missing.")
+	redisUp   = describe("tdf_redis_up", "1 if this scrape could read the site from Redis; if not, its other metrics are missing.")
 	redisTime = describe("tdf_redis_scrape_seconds", "How long it took to read the site from Redis.")
 
 	tasks      = describe("tdf_tasks", "Tasks that are in a state.", "state")
-	leftOut    = describe("tdf_metrics_left_out", "Queues, workers and nodes beyond the first thousand, which have no figures here.", "what")
+	leftOut    = describe("tdf_metrics_left_out", "Queues, workers and nodes beyond the first thousand, which have no metrics of their own.", "what")
 	queueTasks = describe("tdf_queue_tasks", "Tasks of a queue that wait, some of them for a later time, or run.", "queue", "state")
 	queueDue   = describe("tdf_queue_due_tasks", "Tasks of a queue that could start now.", "queue")
 	oldest     = describe("tdf_oldest_open_seconds", "For how long the head of a queue could have started; 0 if it could not.", "queue")
@@ -49,7 +47,7 @@ var (
 	quarantined = describe("tdf_node_quarantined", "1 if a node gets no tasks but probes because it fails what others pass.", "node")
 )
 
-// Describe names no figure, so that their number may change from scrape to scrape.
+// Describe names none, as their number may change from scrape to scrape.
 func (*site) Describe(chan<- *prometheus.Desc) {}
 
 // Collect reads the site.
@@ -81,7 +79,7 @@ func (s *site) Collect(out chan<- prometheus.Metric) {
 	give(leftOut, float64(max(0, len(nodes)-mostNamed)), "nodes")
 }
 
-// metric is a figure whose labels may be any names that there are in Redis.
+// metric makes one whose labels may be any names that Redis holds.
 func metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) prometheus.Metric {
 	for i, name := range labels {
 		labels[i] = strings.ToValidUTF8(name, "\uFFFD")

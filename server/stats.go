@@ -8,30 +8,30 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Stats are figures of one server since it was made, for those who watch over it.
+// Stats are metrics of one server since it was made.
 type Stats struct {
-	// Passed is when a pass ended last, or a call of one that is under way; Good is when one last went through. Both are by the
-	// clock of this host, and zero if none has.
-	Passed, Good time.Time
-	// Err is what the last pass failed with, mostly because Redis is away; nil if it went through.
+	// Active is when a pass, or a call that one makes, last ended; Progress is when one last succeeded. Both are by the clock of this
+	// host, and zero until then.
+	Active, Progress time.Time
+	// Err is the error of the last pass, mostly that Redis is away; nil if it succeeded.
 	Err error
-	// Passes counts the passes that went through.
+	// Passes counts the passes that succeeded.
 	Passes int64
-	// Moves counts the moves of tasks that this server made. Losses of workers are there from the start, so that the first one is a
-	// step for those who compare.
+	// Moves counts the moves of tasks that this server made. Losses of workers are there from the start, at 0, so that the first one
+	// shows as an increase.
 	Moves map[Move]int64
-	// Repairs counts what the background job put right: records and lists of tasks, and counts. It stays 0 on a healthy site that
-	// no foreign client works on.
+	// Repairs counts what the background job repaired: records and lists of tasks, and counts. It stays 0 on a healthy site without
+	// foreign clients.
 	Repairs int64
 }
 
-// Move is a kind of moves: what happened to the task, and where it came to by that.
+// Move is a kind of moves: what happened to the task, and the state it led to.
 type Move struct {
 	Event statemachine.Event
 	To    statemachine.State
 }
 
-// Stats returns the figures as they are now.
+// Stats returns the metrics as they are now.
 func (s *Server) Stats() Stats {
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Server) Stats() Stats {
 	return now
 }
 
-// stats are the figures, which several loops write.
+// stats are the metrics, which several loops write.
 type stats struct {
 	mu sync.Mutex
 	Stats
@@ -52,21 +52,21 @@ func newStats() stats {
 	}}}
 }
 
-// worked notes that Redis has made what a pass asked for: one with much to do takes long.
+// worked notes that a call of a pass succeeded: a pass with much to do takes long.
 func (s *stats) worked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Passed = time.Now()
-	s.Good = s.Passed
+	s.Active = time.Now()
+	s.Progress = s.Active
 }
 
 // passed notes the end of a pass.
 func (s *stats) passed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Passed, s.Err = time.Now(), err
+	s.Active, s.Err = time.Now(), err
 	if err == nil {
-		s.Good = s.Passed
+		s.Progress = s.Active
 		s.Passes++
 	}
 }

@@ -10,7 +10,7 @@ import (
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-// The figures of a server tell its moves, and its passes that went through from those that did not.
+// The metrics of a server count its moves, and tell passes that succeed from those that fail.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))
@@ -21,21 +21,21 @@ func TestStats(t *testing.T) {
 	now := s.Stats()
 	wait.Eventually(t, time.Minute, func() bool { now = s.Stats(); return now.Moves[Move{sm.Settle, sm.Succeeded}] == 1 && now.Passes > 0 },
 		"the move is not counted: %s", l)
-	if now.Err != nil || now.Good.IsZero() || now.Passed.Before(now.Good) || now.Repairs != 0 {
+	if now.Err != nil || now.Progress.IsZero() || now.Active.Before(now.Progress) || now.Repairs != 0 {
 		t.Errorf("%+v", now)
 	}
 	sp.Server.Pause(t)
 	wait.Eventually(t, time.Minute, func() bool { return s.Stats().Err != nil }, "no pass fails without Redis")
 	first := s.Stats()
-	wait.Eventually(t, time.Minute, func() bool { return s.Stats().Passed.After(first.Passed) }, "no pass ends without Redis")
-	if later := s.Stats(); !later.Good.Equal(first.Good) || later.Passes != first.Passes {
-		t.Errorf("passes went through without Redis: %+v, then %+v", first, later)
+	wait.Eventually(t, time.Minute, func() bool { return s.Stats().Active.After(first.Active) }, "no pass ends without Redis")
+	if later := s.Stats(); !later.Progress.Equal(first.Progress) || later.Passes != first.Passes {
+		t.Errorf("passes succeeded without Redis: %+v, then %+v", first, later)
 	}
 	sp.Server.Resume(t)
-	wait.Eventually(t, time.Minute, func() bool { is := s.Stats(); return is.Err == nil && is.Good.After(first.Good) }, "no pass goes through again")
+	wait.Eventually(t, time.Minute, func() bool { is := s.Stats(); return is.Err == nil && is.Progress.After(first.Progress) }, "no pass succeeds again")
 }
 
-// A pass that takes long is at work as long as its calls go through.
+// A pass that takes long makes progress with each of its calls.
 func TestStatsOfALongPass(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
@@ -45,7 +45,7 @@ func TestStatsOfALongPass(t *testing.T) {
 	if n, err := s.settleExecuted(t.Context()); n != 1 || err != nil {
 		t.Fatalf("settled %d, %v", n, err)
 	}
-	if now := s.Stats(); now.Good.IsZero() || now.Passed.IsZero() || now.Passes != 0 {
+	if now := s.Stats(); now.Progress.IsZero() || now.Active.IsZero() || now.Passes != 0 {
 		t.Errorf("%+v", now)
 	}
 }

@@ -52,7 +52,7 @@ func status(t *testing.T, url, host string) int {
 	return reply.StatusCode
 }
 
-// A server says whether it is alive and ready, and gives figures. What deploy/ shows and warns of are figures that there are.
+// A server says whether it is alive and ready, and gives metrics. deploy/ and the docs name metrics that exist.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	w := worldOn(t, storetest.On(t, redistest.Start(t)), "slots=1")
@@ -74,7 +74,7 @@ func TestHTTP(t *testing.T) {
 		return strings.Contains(text, `tdf_tasks_ended_total{namespace="`+w.Namespace+`",outcome="failed",queue="default"} 1`)
 	}, "the failed task is not counted")
 	contains(t, "the metrics", text, "tdf_redis_used_memory_bytes", "tdf_build_info", "go_goroutines", "process_open_fds")
-	w.knowsTheFigures(t, text)
+	w.knowsTheMetrics(t, text)
 	w.Server.Pause(t)
 	t.Cleanup(func() { w.Server.Resume(t) })
 	wait.Eventually(t, patience, func() bool { return status(t, url+"/readyz", "") == http.StatusServiceUnavailable }, "it is ready without Redis")
@@ -88,11 +88,11 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// figure is the name of one.
-var figure = regexp.MustCompile(`\btdf_[a-z_]+`)
+// metricName is how one is called.
+var metricName = regexp.MustCompile(`\btdf_[a-z_]+`)
 
-// knowsTheFigures checks that dashboard, alerts and docs are about figures that a server gives, and the docs about all of them.
-func (w *world) knowsTheFigures(t *testing.T, text string) {
+// knowsTheMetrics checks that dashboard, alerts and docs name metrics that a server gives, and the docs all of them.
+func (w *world) knowsTheMetrics(t *testing.T, text string) {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	read := func(name string) string {
@@ -103,13 +103,13 @@ func (w *world) knowsTheFigures(t *testing.T, text string) {
 		return string(content)
 	}
 	given := map[string]bool{}
-	for _, name := range figure.FindAllString(text, -1) {
+	for _, name := range metricName.FindAllString(text, -1) {
 		given[name] = true
 	}
 	for _, name := range []string{"deploy/dashboard.json", "deploy/alerts.yml"} {
-		for _, used := range figure.FindAllString(read(name), -1) {
+		for _, used := range metricName.FindAllString(read(name), -1) {
 			if !given[used] {
-				t.Errorf("%s: there is no figure %s", name, used)
+				t.Errorf("%s: there is no metric %s", name, used)
 			}
 		}
 	}

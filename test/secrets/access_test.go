@@ -26,7 +26,7 @@ func TestLifeUnderAccessLists(t *testing.T) {
 			r := limited(t, version)
 			server, worker := r.crew()
 			r.life()
-			r.figures(server)
+			r.metrics(server)
 			r.loss(worker)
 			r.see()
 			for _, refusal := range r.refusals() {
@@ -174,8 +174,8 @@ func (r *rig) loss(worker *daemontest.Daemon) {
 	r.becomes(id, "succeeded")
 }
 
-// figures is what a server shows of the site, as the user that it is.
-func (r *rig) figures(server *daemontest.Daemon) {
+// metrics reads those of the site, which the server asks for as the user that it is.
+func (r *rig) metrics(server *daemontest.Daemon) {
 	r.t.Helper()
 	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(server.Log.String())
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, url+"/metrics", nil)

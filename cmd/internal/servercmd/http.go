@@ -28,39 +28,39 @@ func serveHTTP(
 	handler := httpapi.New(httpapi.Options{
 		Manager: manager.New(site, name, manager.Options{Logger: log}), Alive: watch.alive, Ready: watch.ready, Logger: log,
 		Collectors: []prometheus.Collector{
-			&figures{stats: s.Stats, version: cli.ThisBuild().Version, since: watch.since, redis: site.Internal.Store, log: log},
+			&metrics{stats: s.Stats, version: cli.ThisBuild().Version, since: watch.since, redis: site.Internal.Store, log: log},
 		},
 	})
-	door := cli.Door{Section: "http", Key: "listen", Address: cfg.HTTP.Listen, Open: cfg.HTTP.Insecure, Timeout: answerTimeout}
-	url, stop, err := door.Serve(ctx, handler, log)
+	at := cli.Listener{Section: "http", Key: "listen", Address: cfg.HTTP.Listen, Public: cfg.HTTP.Insecure, Timeout: answerTimeout}
+	url, stop, err := at.Serve(ctx, handler, log)
 	if err == nil {
 		log.Info("answering over HTTP", "url", url)
 	}
 	return stop, err
 }
 
-// answerTimeout is the longest that an answer takes, with all that Redis takes of it.
+// answerTimeout is the longest that an answer may take.
 const answerTimeout = 30 * time.Second
 
-// watch tells from the passes of a server whether it works.
+// watch tells from the metrics of a server whether it works.
 type watch struct {
 	stats func() server.Stats
 	since time.Time
 	round time.Duration // the longest time between two passes
 }
 
-// stuckAfter is how long nothing may have come to an end before only a restart helps. A pass that Redis does not answer ends
-// earlier, in failure, and one with much to do makes one call after the other.
+// stuckAfter is how long a server may be inactive before only a restart helps. A pass that Redis does not answer fails earlier, and
+// one with much to do makes one call after the other.
 const stuckAfter = time.Minute
 
 // alive says what is wrong with the process.
 func (w *watch) alive() error {
-	last := w.stats().Passed
+	last := w.stats().Active
 	if last.IsZero() {
 		last = w.since
 	}
 	if age := time.Since(last); age > stuckAfter+w.round {
-		return fmt.Errorf("no pass over the tasks has got on for %v", age.Round(time.Second))
+		return fmt.Errorf("no pass over the tasks has made progress for %v", age.Round(time.Second))
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (w *watch) alive() error {
 func (w *watch) ready() error {
 	s := w.stats()
 	switch {
-	case s.Passed.IsZero():
+	case s.Active.IsZero():
 		return fmt.Errorf("the first pass over the tasks has not ended, %v after the start", time.Since(w.since).Round(time.Millisecond))
 	case s.Err != nil:
 		return fmt.Errorf("the last pass over the tasks failed: %w", s.Err)

@@ -16,7 +16,7 @@ func serveProfiles(ctx context.Context, addr string, log *slog.Logger) (stop fun
 	if addr == "" {
 		return func() {}, nil
 	}
-	url, stop, err := Door{Section: "tdf", Key: "pprof", Address: addr}.Serve(ctx, handlers(), log)
+	url, stop, err := Listener{Section: "tdf", Key: "pprof", Address: addr}.Serve(ctx, handlers(), log)
 	if err != nil {
 		return nil, err
 	}

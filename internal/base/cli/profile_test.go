@@ -58,7 +58,7 @@ func TestServesProfiles(t *testing.T) {
 		code int
 		says string
 	}{
-		"": {200, "goroutine"}, "heap?debug=1": {200, "heap profile"}, "goroutine?debug=1": {200, "cli.Door.Serve"},
+		"": {200, "goroutine"}, "heap?debug=1": {200, "heap profile"}, "goroutine?debug=1": {200, "cli.Listener.Serve"},
 		"cmdline": {200, "cli.test"}, "nothing": {404, "Unknown profile"}, "../../": {404, "not found"},
 	} {
 		code, body, err := askProfiles(t.Context(), url+path, "")

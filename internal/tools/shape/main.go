@@ -29,7 +29,7 @@ import (
 // rounds, uploads with their benchmark, variables of tasks, and results; for files that rounds return, whole outputs, errands to workers,
 // and retries that go elsewhere; for jobs, the input and the limits of a task, and files that are returned to a directory or by rsync;
 // for tasks that take several slots, attributes that change, versions that only other workers keep or that the first worker pins, and
-// output beyond the record elsewhere than in Redis, with jobs that know of what is lost; for health and figures over HTTP. A task passes
+// output beyond the record elsewhere than in Redis, with jobs that know of what is lost; for health and metrics over HTTP. A task passes
 // what notes when its version was used last, what reads the node to avoid and the number of its job, and what looks whether it has an
 // input, limits of its own, several slots, attributes to tell, and anything that was cut. Jobs use much of what plans and submissions
 // have, from files of their own.
