@@ -56,8 +56,8 @@ func TestPinnedIsGone(t *testing.T) {
 				runProgram(t, v.Dir)
 			default:
 				wantErr(t, err, c.err, c.says)
-				if errors.Is(err, task.ErrNoBlob) != c.gone {
-					t.Errorf("gone for good is %v, want %v: %v", !c.gone, c.gone, err)
+				if gone := errors.Is(err, task.ErrNoBlob); gone != c.gone {
+					t.Errorf("gone for good: %v, want %v: %v", gone, c.gone, err)
 				}
 				nothingInstalled(t, f.opts)
 			}

@@ -33,7 +33,7 @@ var (
 	redisTime = describe("tdf_redis_scrape_seconds", "How long it took to read the site from Redis.")
 
 	tasks      = describe("tdf_tasks", "Tasks that are in a state.", "state")
-	leftOut    = describe("tdf_metrics_left_out", "Queues, workers and nodes beyond the first thousand, which have no metrics of their own.", "what")
+	leftOut    = describe("tdf_metrics_left_out", "Queues, workers and nodes beyond a thousand each, which have no metrics.", "what")
 	queueTasks = describe("tdf_queue_tasks", "Tasks of a queue that wait, some of them for a later time, or run.", "queue", "state")
 	queueDue   = describe("tdf_queue_due_tasks", "Tasks of a queue that could start now.", "queue")
 	oldest     = describe("tdf_oldest_open_seconds", "For how long the head of a queue could have started; 0 if it could not.", "queue")

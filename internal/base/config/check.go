@@ -197,7 +197,7 @@ func (l *loader) checkTaskDefaults() {
 }
 
 func (l *loader) checkServer() {
-	if at := l.file.HTTP.Listen; at != "" && !l.file.HTTP.Insecure && checkListen(at, "") == nil && !loopback(at) {
+	if at := l.file.HTTP.Listen; at != "" && !l.file.HTTP.Insecure && !loopback(at) {
 		l.refuse("http", "listen", "not a loopback address: other hosts could ask what runs here",
 			"write 127.0.0.1:7480, or insecure=true in [http] where everyone who can connect may know")
 	}

@@ -24,8 +24,8 @@ const (
 	cgroupVariable = "SHIM_TEST_CGROUP" // a delegated cgroup, for an ordinary user
 )
 
-// A program may have used descriptors of its own, and the poller of Go, before it turns into a shim: packages that are initialized
-// earlier do. The tests are such a program: a file is open, and the poller, which a pipe needs, is at work.
+// A program may have opened descriptors, and started the poller of Go, before it turns into a shim: packages that are initialized
+// earlier do. The tests are such a program. A pipe starts the poller.
 var _ = func() error {
 	r, w, err := os.Pipe()
 	if err == nil {

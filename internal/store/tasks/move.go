@@ -3,9 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -425,71 +423,6 @@ func (s *Tasks) TellOverdue(ctx context.Context, rounds ...*TaskHeader) error {
 		}
 	}
 	return nil
-}
-
-// News is what a worker tells of a round that runs.
-type News struct {
-	// Lines are for the log of the task.
-	Lines []Line
-	// Progress is nil if there is none to tell.
-	Progress *Progress
-	// Meta are attributes that the task is to have, by their names; an empty text removes one.
-	Meta map[string]string
-	// Chunks are of what the program writes, while somebody follows the task; the
-	// newest 64 are kept.
-	Chunks []Chunk
-}
-
-// Tell records at once what worker tells of a task that it holds. It returns an
-// error matching statemachine.ErrStale if the round is over.
-func (s *Tasks) Tell(ctx context.Context, worker string, t *statemachine.Task, n News) error {
-	if err := n.check(); err != nil {
-		return err
-	}
-	if len(n.Lines) > 0 || n.Progress != nil {
-		if err := s.note(ctx, worker, t, &n); err != nil {
-			return err
-		}
-	}
-	round := statemachine.Move{ID: t.ID, Round: t.Round, Claim: t.Current.Claim}
-	if err := s.tellMeta(ctx, &round, n.Meta); err != nil || len(n.Chunks) == 0 {
-		return err
-	}
-	return s.sendChunks(ctx, t, n.Chunks)
-}
-
-func (n *News) check() error {
-	if far := n.Progress; far != nil && (far.Part > 1 || math.IsNaN(far.Part)) {
-		return &statemachine.FieldError{
-			Field: "progress", Value: strconv.FormatFloat(far.Part, 'g', -1, 64), Want: "a number from 0 to 1, or below 0 for none",
-		}
-	}
-	return checkChunks(n.Chunks)
-}
-
-// note records lines and progress.
-func (s *Tasks) note(ctx context.Context, worker string, t *statemachine.Task, n *News) error {
-	texts := make([]string, len(n.Lines))
-	for i, l := range n.Lines {
-		texts[i] = formatLine(l, worker)
-	}
-	field, value := "", ""
-	if n.Progress != nil {
-		field, value = "progress", n.Progress.String()
-	}
-	v, err := s.Run(ctx, "note", conn.Subject{Task: t.ID},
-		string(statemachine.Running), t.Round, t.Current.Claim, strings.Join(texts, "\n"), field, value)
-	if err != nil {
-		return err
-	}
-	if v == int64(-1) {
-		return staleRound(t)
-	}
-	return nil
-}
-
-func staleRound(t *statemachine.Task) error {
-	return fmt.Errorf("task %d, round %d: %w", t.ID, t.Round, statemachine.ErrStale)
 }
 
 func formatLine(l Line, name string) string {
