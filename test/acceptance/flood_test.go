@@ -143,3 +143,42 @@ func TestOddOutput(t *testing.T) {
 		})
 	}
 }
+
+// 100 MB of output and 50 files come back to the last byte. Of output beyond output_max, the loss is named, or fails the task that
+// forbids it; the files come back.
+func TestMuchOutput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slots=1")
+	w.server(t)
+	w.worker(t, "roomy", "env=roomy", "output_max=128MiB")
+	w.worker(t, "narrow", "env=narrow", "output_max=2MiB")
+	const size = 100_000_000
+	command := fmt.Sprintf("mkdir out; for n in $(seq 50); do echo $n > out/$n; done; head -c %d /dev/zero", size)
+	submit := func(code int, env string, flags ...string) (said string) {
+		t.Helper()
+		args := append([]string{"submit", "--wait", "--return", "out", "--environment", env}, flags...)
+		_, said = w.manage(t, code, append(args, "--", "sh", "-c", command)...)
+		return said
+	}
+	dir := filepath.Join(w.dir, "results")
+	collect := func(code int, id string) {
+		t.Helper()
+		w.manage(t, code, "results", "--dir", dir, id)
+		if all, err := os.ReadDir(filepath.Join(dir, id, "files", "out")); err != nil || len(all) != 50 {
+			t.Errorf("task %s has returned %d files, %v", id, len(all), err)
+		}
+	}
+	if said := submit(0, "roomy"); strings.Contains(said, "lost") {
+		t.Errorf("nothing is lost: %s", said)
+	}
+	collect(0, "1")
+	if info, err := os.Stat(filepath.Join(dir, "1", "output")); err != nil || info.Size() != size {
+		t.Errorf("output: %v, %v", info, err)
+	}
+	contains(t, "wait", submit(0, "narrow"), "1 lost a part of their output or files")
+	contains(t, "ls", w.text(t, "ls", "2"), "succeeded (cut)")
+	collect(1, "2")
+	submit(1, "narrow", "--on-cut", "fail")
+	contains(t, "error", w.hash(t, 3)["0:error"], "output_max (2097152 bytes)", "on_cut is fail")
+	w.sound(t)
+}
