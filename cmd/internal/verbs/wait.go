@@ -358,8 +358,10 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	if err != nil && !late {
 		return s.noJob(id, err)
 	}
-	if p == nil { // Redis did not answer in time
-		p = &task.Plan{}
+	if p == nil { // the time was over before Redis had answered
+		if p, err = s.manager.Plan(context.WithoutCancel(ctx), id); err != nil {
+			return s.noJob(id, err)
+		}
 	}
 	failed, err := jobFailures(ctx, s, p)
 	if err != nil {
