@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -291,8 +293,7 @@ func TestLongTransfersAreStopped(t *testing.T) {
 				w.server(t)
 				worker := w.worker(t, "w")
 				c := w.transfers(t)[kind]
-				limit := map[bool]string{true: "6", false: "inf"}[stop == "timeout"] // over long before the lease of a worker that is stopped
-				w.manage(t, 0, slices.Concat([]string{"submit", "--timeout", limit}, c.submit)...)
+				w.manage(t, 0, slices.Concat([]string{"submit", "--timeout", "10m"}, c.submit)...)
 				wait.Eventually(t, patience, c.begun, "nothing is on its way")
 				worker.Signal(t, syscall.SIGSTOP) // else it might have all of it before it hears
 				if got := w.hash(t, 1); got["state"] != "running" || got["round"] != "0" {
@@ -302,7 +303,9 @@ func TestLongTransfersAreStopped(t *testing.T) {
 				case "cancel":
 					w.manage(t, 0, "cancel", "1")
 					worker.Signal(t, syscall.SIGCONT)
-				case "timeout":
+				case "timeout": // of a moment, from here on: no machine is too slow to begin within it
+					w.Raw.HSet(t.Context(), w.Key("task:1"), "timeout", "0.001")
+					w.Raw.ZAdd(t.Context(), w.Key("due"), redis.Z{Member: "1"})
 					wait.Eventually(t, patience, func() bool { return w.hash(t, 1)["0:timeout"] != "" }, "its time is not over")
 					worker.Signal(t, syscall.SIGCONT)
 				case "kill":
