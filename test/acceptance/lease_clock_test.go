@@ -189,7 +189,7 @@ func (s *stepping) fail(t *testing.T, off time.Duration) {
 }
 
 func (s *stepping) run(t *testing.T, steps []time.Duration, replica bool) {
-	server := s.leasing(t, "server.worker_timeout=6") // six sites at once must be able to keep it
+	server := s.leasing(t, "server.worker_timeout=12") // six sites at once must be able to keep it
 	spec, l := s.beating(t)
 	spec.Timeout = time.Hour / 2
 	id := s.open(t, spec)[0]
@@ -197,7 +197,7 @@ func (s *stepping) run(t *testing.T, steps []time.Duration, replica bool) {
 	l.begun(t, 0, 1)
 	var second *daemon
 	for i, off := range steps {
-		waits := s.open(t, s.script(t, "quick", "true"), s.script(t, "slow", "sleep 7")) // more than a lease
+		waits := s.open(t, s.script(t, "quick", "true"), s.script(t, "slow", "sleep 13")) // more than a lease
 		if replica && i == 0 {
 			s.fail(t, off)
 		} else {
