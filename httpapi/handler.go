@@ -5,10 +5,11 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,7 @@ const askTimeout = 5 * time.Second
 //	/healthz   200 if the process works, also without Redis; else 503, and only a restart helps
 //	/readyz    200 if Redis answers and the process does its work; else 503
 //	/metrics   metrics of site and process in the formats of Prometheus
+//	/api/v1    the site itself, as its description at /api/v1/openapi.json says
 //
 // These 503, and what other paths and methods get, are problems as of RFC 9457.
 func New(o Options) http.Handler {
@@ -58,21 +60,32 @@ func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, handler http.Handler) {
 		mux.Handle("GET "+path, handler)
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", "GET, HEAD")
-			problem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is asked for with GET, not with %s", path, r.Method))
-		})
+		mux.Handle(path, otherMethods(path, []string{http.MethodGet}))
 	}
-	get("/healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, o.Alive()) }))
-	get("/readyz", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, o.ready(r.Context())) }))
+	get("/healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { respond(w, o.Alive()) }))
+	get("/readyz", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, o.ready(r.Context())) }))
 	get("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelError), MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true,
 		ErrorHandling: promhttp.ContinueOnError, // what can be shown is
 	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		problem(w, http.StatusNotFound, fmt.Sprintf("%s is not here; there are /healthz, /readyz and /metrics", r.URL.Path))
+		problem(w, http.StatusNotFound, fmt.Sprintf("%s is not here; there are /healthz, /readyz, /metrics, and %s, which "+
+			"%[2]s/openapi.json describes", r.URL.Path, root))
 	})
+	mux.Handle(root+"/", newAPI(&o))
 	return mux
+}
+
+// otherMethods answers requests for a path by methods that it does not have.
+func otherMethods(path string, methods []string) http.Handler {
+	if slices.Contains(methods, http.MethodGet) {
+		methods = append(slices.Clone(methods), http.MethodHead)
+	}
+	slices.Sort(methods)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+		problem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is asked for with %s, not with %s", path, strings.Join(methods, ", "), r.Method))
+	})
 }
 
 // maxScrapes is how many may ask for metrics at a time.
@@ -88,26 +101,11 @@ func (o *Options) ready(ctx context.Context) error {
 	return o.Ready()
 }
 
-func answer(w http.ResponseWriter, err error) {
+func respond(w http.ResponseWriter, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
 		problem(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))
-}
-
-// problem answers as RFC 9457 says.
-func problem(w http.ResponseWriter, status int, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	text, err := json.Marshal(struct {
-		Type   string `json:"type"`
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-	}{"about:blank", http.StatusText(status), status, detail})
-	if err == nil {
-		_, _ = w.Write(append(text, '\n'))
-	}
 }

@@ -88,7 +88,7 @@ func TestHealth(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	handler := serve(t, storetest.New(t), &health{})
-	wantProblem(t, ask(t, handler, http.MethodGet, "/tasks"), http.StatusNotFound, "/tasks is not here; there are /healthz, /readyz and /metrics")
+	wantProblem(t, ask(t, handler, http.MethodGet, "/tasks"), http.StatusNotFound, "/tasks is not here; there are /healthz, /readyz, /metrics, and /api/v1")
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		w := ask(t, handler, http.MethodPost, path)
 		wantProblem(t, w, http.StatusMethodNotAllowed, "not with POST")

@@ -55,7 +55,7 @@ type Change struct {
 	Err error
 }
 
-// ChangeOptions go with every change of tasks, plans, queues and nodes.
+// ChangeOptions go with every change of tasks, plans, queues, nodes and tokens.
 type ChangeOptions struct {
 	// By names who wants the change, Reason says why: a line of printable text each, of
 	// at most 1024 bytes, for the log of the manager and the records of tasks and plans

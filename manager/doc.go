@@ -4,7 +4,7 @@
 // A Manager is made from a tdf.Site. Submit and SubmitAll open tasks, Run
 // gives the ended tasks it is to handle to handlers and archives them, Ended gives some tasks as they end
 // and archives nothing, Wait says how far they are, and Task reads one with all its rounds. Cancel, Hold, Unhold, Retry
-// and Replay change existing tasks, Select finds them; AddQueue, SetQueue and SetNode
+// and Replay change existing tasks, Select and Page find them; AddQueue, SetQueue and SetNode
 // limit what runs where. All durable state is in Redis: a manager may end and start
 // again at any time.
 //

@@ -58,6 +58,34 @@ func (m *Manager) NewestEvent(ctx context.Context) (int64, error) {
 	return newest, err
 }
 
+// EventsOf reads the recorded events of one task, but none that cannot be read: it goes through all that Redis keeps, and waits for
+// none. from is the number of the oldest event of the namespace, 0 for none: what came before is not recorded. The error matches
+// [task.ErrNoTask] if there is neither an event nor a task.
+func (m *Manager) EventsOf(ctx context.Context, id int64) (events []task.Event, from int64, err error) {
+	for next := int64(0); ; {
+		page, err := m.store.Events(ctx, next, eventPage)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range page {
+			next = e.Seq + 1
+			if from == 0 {
+				from = e.Seq
+			}
+			if e.ID == id && e.Err == nil {
+				events = append(events, e)
+			}
+		}
+		if len(page) < eventPage {
+			break
+		}
+	}
+	if len(events) == 0 {
+		_, err = m.store.Task(ctx, id)
+	}
+	return events, from, err
+}
+
 // eventPage is how many events are read in one call.
 const eventPage = 1000
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -97,6 +98,34 @@ func TestEventsAfter(t *testing.T) {
 	}
 	if after != 999999 || store.calls != 3 {
 		t.Errorf("the last is %d after %d calls, want 999999 after 3", after, store.calls)
+	}
+}
+
+// The events of one task are found among all, a thousand in a call; an outage is told at once.
+func TestEventsOf(t *testing.T) {
+	t.Parallel()
+	const all = 2500
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	if found, from, err := m.EventsOf(t.Context(), 1); len(found) > 0 || from != 0 || !errors.Is(err, task.ErrNoTask) {
+		t.Errorf("%+v from %d, %v, want no task", found, from, err)
+	}
+	mustOpen(t, m, all, spec())
+	redis := redistest.Shared(t)
+	redis.Do(t, "XADD", ns+":events", "999999-0", "id", strconv.Itoa(all))
+	redis.Do(t, "XTRIM", ns+":events", "MINID", "101") // an entry has the openings of one call
+	store := &interrupted{namespace: m.store}
+	m.store = store
+	found, from, err := m.EventsOf(t.Context(), all)
+	if len(found) != 1 || found[0].Event != sm.Create || found[0].ID != all || from != 101 || store.calls != 3 || err != nil {
+		t.Errorf("%+v from %d after %d calls, %v, want the opening, from 101, after 3", found, from, store.calls, err)
+	}
+	if found, from, err := m.EventsOf(t.Context(), 1); len(found) > 0 || from != 101 || err != nil {
+		t.Errorf("%+v from %d, %v, want none of what was trimmed", found, from, err)
+	}
+	store.lost = 1
+	if _, _, err := m.EventsOf(t.Context(), all); !errors.Is(err, task.ErrUnreachable) {
+		t.Errorf("%v, want an outage", err)
 	}
 }
 

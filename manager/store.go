@@ -26,6 +26,7 @@ type namespace interface {
 	handled
 	queues
 	nodes
+	tokens
 	planning
 	explaining
 }
@@ -43,16 +44,23 @@ type connected interface {
 }
 
 type reading interface {
+	blobs
+
 	Count(ctx context.Context) (map[statemachine.State]int64, error)
 	IDs(ctx context.Context, state statemachine.State, offset, limit int64, reverse bool) ([]int64, error)
+	Newest(ctx context.Context, states []statemachine.State, after tasks.Ranked, most int) ([]tasks.Ranked, error)
 	LastID(ctx context.Context) (int64, error)
 	NewestID(ctx context.Context) (int64, error)
 	Spans(ctx context.Context, first, last int64) ([]tasks.Span, error)
 	Task(ctx context.Context, id int64) (*tasks.TaskHeader, error)
 	TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHeader, error)
 	Results(ctx context.Context, ids []int64) ([]task.Result, error)
+}
+
+type blobs interface {
 	Files(ctx context.Context, hash string, w io.Writer) error
 	BlobSize(ctx context.Context, hash string) (size int64, there bool, err error)
+	PutBlob(ctx context.Context, hash string, size int64, content io.ReaderAt) error
 }
 
 type following interface {
@@ -63,7 +71,6 @@ type following interface {
 }
 
 type writing interface {
-	PutBlob(ctx context.Context, hash string, size int64, content io.ReaderAt) error
 	Rules(ctx context.Context, node string) (fleet.Rules, error)
 	Prepare(req tasks.OpenRequest) (*tasks.Opening, error)
 	Inspect(ctx context.Context, ids []int64) ([]upkeep.Inspection, statemachine.Time, error)
@@ -102,12 +109,20 @@ type nodes interface {
 	Ask(ctx context.Context, errand string, workers []string, patience time.Duration) (answers map[string]string, err error)
 }
 
+type tokens interface {
+	AddToken(ctx context.Context, r fleet.TokenRecord) (task.Token, error)
+	Token(ctx context.Context, id string) (fleet.TokenRecord, error)
+	Tokens(ctx context.Context) ([]task.Token, error)
+	RemoveToken(ctx context.Context, id string) error
+}
+
 type planning interface {
 	planview.Store
 	growth.Store
 	NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID, error)
 	PlanIDs(ctx context.Context, offset, limit int) ([]task.PlanID, error)
 	PlansOf(ctx context.Context, ids []task.PlanID) ([]task.Plan, error)
+	PlanTasksBefore(ctx context.Context, id task.PlanID, rank, most int) (ids []int64, first int, err error)
 	Planned(ctx context.Context, plan task.PlanID, ids []int64, of int64) ([]plans.Planned, error)
 	SteerPlan(ctx context.Context, id task.PlanID, to task.PlanState, by string) (task.PlanState, error)
 	KeepGrowth(ctx context.Context, plan task.PlanID, text string, steps int, sources []int64) error

@@ -31,6 +31,8 @@ var (
 	ErrNoWorker error = missingError("no such worker")
 	// ErrNoBlob means that a blob is not in Redis, or not whole.
 	ErrNoBlob error = missingError("no such blob")
+	// ErrNoToken means that there is no access token of that name or id.
+	ErrNoToken error = missingError("no such token")
 	// ErrNoReplay means that a task is not the replay of another.
 	ErrNoReplay error = missingError("the task is not a replay")
 
@@ -50,6 +52,11 @@ var (
 	ErrPlanState = errors.New("the state of the plan does not allow it")
 	// ErrQueueExists means that there is a queue of that name already.
 	ErrQueueExists = errors.New("the queue exists")
+	// ErrTokenExists means that there is an access token of that name already.
+	ErrTokenExists = errors.New("the token exists")
+	// ErrToken means that what a caller shows is no access token, or one that was revoked or
+	// has expired. It does not say which.
+	ErrToken = errors.New("no valid access token; make one with tdf token add")
 	// ErrQueueInUse means that a queue has tasks that have not ended.
 	ErrQueueInUse = errors.New("the queue is in use")
 	// ErrNodeInUse means that a worker is registered from a node, or a task runs there.

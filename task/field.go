@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -117,6 +118,9 @@ func find(name string) (*Field, error) {
 
 // Fields are the fields of a task that its opener can set, in the order of the reference.
 func Fields() []Field { return slices.Clone(table) }
+
+// ValueType is the type of the field's value in a [Spec].
+func (f *Field) ValueType() reflect.Type { return reflect.TypeOf(f.value(&Spec{})) }
 
 // names are those of some fields, sorted.
 func names(which func(*Field) bool) []string {

@@ -69,6 +69,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.PlansOf(ctx, []task.PlanID{1})
 		return err
 	},
+	"PlanTasksBefore": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.PlanTasksBefore(ctx, 1, -1, 1)
+		return err
+	},
 	"HalfBuilt":        func(ctx context.Context, st *store.Store) error { _, err := st.HalfBuilt(ctx); return err },
 	"Life":             func(ctx context.Context, st *store.Store) error { _, err := st.Life(ctx); return err },
 	"Births":           func(ctx context.Context, st *store.Store) error { _, err := st.Births(ctx); return err },
@@ -210,6 +214,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.IDs(ctx, statemachine.Open, 0, 1, false)
 		return err
 	},
+	"Newest": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Newest(ctx, statemachine.States(), tasks.Ranked{}, 1)
+		return err
+	},
 	"Inspect":  func(ctx context.Context, st *store.Store) error { _, _, err := st.Inspect(ctx, []int64{1}); return err },
 	"LastID":   func(ctx context.Context, st *store.Store) error { _, err := st.LastID(ctx); return err },
 	"NewestID": func(ctx context.Context, st *store.Store) error { _, err := st.NewestID(ctx); return err },
@@ -268,6 +276,13 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"AddQueue": func(ctx context.Context, st *store.Store) error {
 		return st.AddQueue(ctx, task.QueueSpec{Name: "of" + strings.ToLower(conn.NewToken())})
 	},
+	"AddToken": func(ctx context.Context, st *store.Store) error {
+		_, err := st.AddToken(ctx, tokenOf("id"+conn.NewToken(), "of"+conn.NewToken()))
+		return err
+	},
+	"Token":       func(ctx context.Context, st *store.Store) error { _, err := st.Token(ctx, "id"); return err },
+	"Tokens":      func(ctx context.Context, st *store.Store) error { _, err := st.Tokens(ctx); return err },
+	"RemoveToken": func(ctx context.Context, st *store.Store) error { return st.RemoveToken(ctx, "id") },
 	"AskStop": func(ctx context.Context, st *store.Store) error {
 		_, err := st.AskStop(ctx, tasks.Commit{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
 		return err

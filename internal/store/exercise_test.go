@@ -25,6 +25,7 @@ func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 		"open":             exerciseOpen,
 		"open again":       exerciseOpenAgain,
 		"open refused":     exerciseOpenRefused,
+		"newest":           exerciseNewest,
 		"claim order":      exerciseClaimOrder,
 		"claim again":      exerciseClaimAgain,
 		"claim not due":    exerciseClaimNotDue,

@@ -53,7 +53,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"busy:both:<n>:<node>:<queue>": k.BusyBoth("q", "n"), "used:<node>": k.Used("n"), "stop:<name>": k.Stop("name"),
 		"full": k.Full(), "wake_queue:<queue>": k.WakeQueue("q"), "wake_node:<node>": k.WakeNode("n"),
 		"key:<n>:<queue>:<key>": k.Submitted("q", "key"), "tally:<queue>": k.Tally("q"), "evidence:<program>": k.Evidence("p"),
-		"suspects": k.Suspects(), "rules": k.Rules(), "events": k.Events(), "epochs": k.Epochs(),
+		"suspects": k.Suspects(), "tokens": k.Tokens(), "rules": k.Rules(), "events": k.Events(), "epochs": k.Epochs(),
 		"plan_id": k.PlanID(), "plans": k.Plans(), "plan:<id>": k.Plan(7), "plan_tasks:<id>": k.PlanTasks(7), "freed:<id>": k.Freed(7),
 		"dependants:<id>": k.Dependants(7), "stuck:<id>": k.Stuck(7), "draining": k.Draining(), "growth:<id>": k.Growth(7),
 		"archived:<outcome>": k.ArchivedAs("failed"), "keepers": k.Keepers(), "kept:<keeper>": k.Kept("p7"), "purged": k.Purged(),

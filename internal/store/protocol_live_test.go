@@ -123,6 +123,7 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 	}
 	haveBlob(t, sp)
 	putFilesCall(t, sp.Store).must(t)
+	grantCall(t, sp.Store).must(t)
 	liveInQueues(t, sp)
 	sp.Open(t, storetest.Spec(func(s *task.Definition) {
 		storetest.SetArgv(s, "a")

@@ -23,6 +23,7 @@ type Store struct {
 	*conn.Conn
 	*tasks.Tasks
 	*fleet.Fleet
+	*fleet.Access
 	*plans.Plans
 	*upkeep.Upkeep
 	*blobs.Blobs
@@ -41,6 +42,7 @@ func Dial(where config.Redis, namespace string, opts ...conn.Option) (*Store, er
 	}
 	t := &tasks.Tasks{Conn: c}
 	return &Store{
-		Conn: c, Tasks: t, Fleet: fleet.New(c), Plans: plans.New(c, t), Upkeep: upkeep.New(c, t), Blobs: blobs.New(c, t),
+		Conn: c, Tasks: t, Fleet: fleet.New(c), Access: &fleet.Access{Conn: c},
+		Plans: plans.New(c, t), Upkeep: upkeep.New(c, t), Blobs: blobs.New(c, t),
 	}, nil
 }

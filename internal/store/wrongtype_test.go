@@ -118,7 +118,7 @@ func spoilable(there map[string]string) []string {
 		"queues", "nodes", "busy:queue:default", "busy:queue:q", "busy:node:n", "busy:both:1:n:default",
 		"used:n", "stop:w", "full", "wake_queue:q", "wake_node:n", "tally:default", "suspects",
 		"plan:1", "plan_tasks:1", "freed:1", "dependants:1", "stuck:1", "draining", "growth:1", "plans", "plan_id",
-		"blobs", "blob:" + someHash, "files", "file:" + someHash,
+		"blobs", "blob:" + someHash, "files", "file:" + someHash, "tokens",
 	} {
 		all[name] = ""
 	}

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"crypto/tls"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -39,12 +41,17 @@ func (w *world) httpServer(t *testing.T, set ...string) (d *daemon, url string) 
 // status is the answer to a request, 0 if nobody answers.
 func status(t *testing.T, url, host string) int {
 	t.Helper()
+	return statusBy(t, http.DefaultClient, url, host)
+}
+
+func statusBy(t *testing.T, client *http.Client, url, host string) int {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Close, req.Host = true, host
-	reply, err := http.DefaultClient.Do(req)
+	reply, err := client.Do(req)
 	if err != nil {
 		return 0
 	}
@@ -143,7 +150,7 @@ func TestHTTPFromElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, problem, code := daemontest.Run(t, exec.Command(program(t, "tdf-server"), w.cfg, "--set", "http.listen=0.0.0.0:7480"))
-	contains(t, "the refusal", problem, `[http] listen = "0.0.0.0:7480": not a loopback address`, "insecure=true")
+	contains(t, "the refusal", problem, `[http] listen = "0.0.0.0:7480": not a loopback address`, "cert_file", "insecure=true")
 	if code != 2 {
 		t.Errorf("exit code %d", code)
 	}
@@ -160,5 +167,25 @@ func TestHTTPFromElsewhere(t *testing.T) {
 	contains(t, "the refusal", problem, "[http] listen", "cannot be listened on", "write another port")
 	if code != 2 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// With a certificate others are answered, over TLS alone.
+func TestHTTPOverTLS(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(t), t.TempDir()
+	authority, cert, key := hosttest.NewAuthority(t, filepath.Join(dir, "ca.pem")), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority.Sign(t, cert, key, "node-1.example")
+	_, url := w.httpServer(t, "http.listen=0.0.0.0:0", "http.cert_file="+cert, "http.key_file="+key)
+	if !strings.HasPrefix(url, "https://") {
+		t.Errorf("the log says %s", url)
+	}
+	at := "127.0.0.1" + url[strings.LastIndex(url, ":"):] + "/healthz"
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, ServerName: "node-1.example"}}}
+	if code := statusBy(t, client, "https://"+at, "node-1.example"); code != http.StatusOK {
+		t.Errorf("over TLS: %d", code)
+	}
+	if code := status(t, "http://"+at, ""); code != http.StatusBadRequest {
+		t.Errorf("without TLS: %d", code)
 	}
 }

@@ -149,6 +149,7 @@ func (r *rig) queues() {
 	for _, args := range [][]string{
 		{"queue", "set", "q", "threads=2"}, {"queue", "pause", "q"}, {"queue", "resume", "q"}, {"queue", "ls"}, {"queue", "show", "q"},
 		{"node", "ls"}, {"worker", "ls"}, {"worker", "show", "w"}, {"worker", "drain", "w"}, {"worker", "undrain", "w"}, {"stats"}, {"verify"},
+		{"token", "add", "ci", "--role", "read"}, {"token", "add", "t", "--role", "admin", "--expires", "1d"}, {"token", "rm", "t"},
 	} {
 		r.must("manager", args...)
 	}
@@ -199,7 +200,7 @@ func (r *rig) see() {
 	r.t.Helper()
 	for _, args := range [][]string{
 		{"stats"}, {"ls"}, {"show", "1"}, {"why", "1"}, {"logs", "1"}, {"queue", "ls"}, {"node", "ls"}, {"worker", "ls"}, {"verify"},
-		{"wait", "1"},
+		{"wait", "1"}, {"token", "ls"},
 	} {
 		r.must("viewer", args...)
 	}

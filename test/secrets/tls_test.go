@@ -1,20 +1,11 @@
 package secrets
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -29,12 +20,6 @@ type certificates struct {
 	port    int
 }
 
-// authority is a certificate authority.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
 func issue(t *testing.T) *certificates {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,10 +28,10 @@ func issue(t *testing.T) *certificates {
 		cert: filepath.Join(dir, "redis.pem"), key: filepath.Join(dir, "redis.key"),
 		clientCert: filepath.Join(dir, "client.pem"), clientKey: filepath.Join(dir, "client.key"), port: hosttest.Port(t),
 	}
-	mine := newAuthority(t, c.ca)
-	newAuthority(t, c.otherCA)
-	mine.sign(t, c.cert, c.key, "localhost")
-	mine.sign(t, c.clientCert, c.clientKey, "client")
+	mine := hosttest.NewAuthority(t, c.ca)
+	hosttest.NewAuthority(t, c.otherCA)
+	mine.Sign(t, c.cert, c.key, "localhost")
+	mine.Sign(t, c.clientCert, c.clientKey, "client")
 	return c
 }
 
@@ -61,55 +46,6 @@ func (c *certificates) server(strict bool) []redistest.Option {
 		redistest.WithConfig("tls-port", fmt.Sprint(c.port)), redistest.WithConfig("tls-cert-file", c.cert),
 		redistest.WithConfig("tls-key-file", c.key), redistest.WithConfig("tls-ca-cert-file", c.ca),
 		redistest.WithConfig("tls-auth-clients", demand),
-	}
-}
-
-func newAuthority(t *testing.T, file string) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writePEM(t, file, "CERTIFICATE", der)
-	return &authority{cert: template, key: key}
-}
-
-// sign makes a certificate for a name and its key.
-func (a *authority) sign(t *testing.T, certFile, keyFile, name string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writePEM(t, certFile, "CERTIFICATE", der)
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writePEM(t, keyFile, "EC PRIVATE KEY", private)
-}
-
-func writePEM(t *testing.T, file, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -24,14 +24,18 @@ func serveHTTP(
 		return func() {}, nil
 	}
 	log = log.With("server", name)
+	cfg.TaskDefaults.ArchiveAtOnce() // as of what the command line opens
 	watch := &watch{stats: s.Stats, since: time.Now(), round: cfg.Server.RoundDuration}
-	handler := httpapi.New(httpapi.Options{
+	handler := httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
 		Manager: manager.New(site, name, manager.Options{Logger: log}), Alive: watch.alive, Ready: watch.ready, Logger: log,
 		Collectors: []prometheus.Collector{
 			&metrics{stats: s.Stats, version: cli.ThisBuild().Version, since: watch.since, redis: site.Internal.Store, log: log},
 		},
 	})
-	at := cli.Listener{Section: "http", Key: "listen", Address: cfg.HTTP.Listen, Public: cfg.HTTP.Insecure, Timeout: answerTimeout}
+	at := cli.Listener{
+		Section: "http", Key: "listen", Address: cfg.HTTP.Listen, CertFile: cfg.HTTP.CertFile, KeyFile: cfg.HTTP.KeyFile,
+		Public: cfg.HTTP.Insecure, Timeout: answerTimeout,
+	}
 	url, stop, err := at.Serve(ctx, handler, log)
 	if err == nil {
 		log.Info("answering over HTTP", "url", url)

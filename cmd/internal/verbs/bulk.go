@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,35 +13,30 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
-	"github.com/tdf-go/tdf/task"
 )
 
 // page is how many tasks are read in one go: those of a [manager.Selection] and those of an archive.
 const page = 500
 
-// bulkVerb is a verb that changes all tasks that are meant, a page at a time, and
-// counts what became of them.
+// bulkVerb is a verb that changes all tasks that are meant.
 type bulkVerb struct {
 	choice choice
-	// states are those of the tasks that the verb can change: what is looked
-	// through where tasks are not named by their ids.
-	states []statemachine.State
-	// careful verbs want --yes for all tasks at once.
-	careful bool
-	// effects are what the verb can do to a task, in the order of the report.
-	effects []effect
-	// change does it to a page of tasks and tells the tally. It may have changed
-	// some of them also with an error.
-	change func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error
-	// remedy is what to do instead about a task that the verb cannot change.
-	remedy func(before statemachine.State) string
-
-	yes bool
+	change *bulk.Change
+	yes    bool
 }
 
-// effect is a thing a verb does to tasks: the name of the list in JSON, and what
-// the report says of n tasks, done and in a dry run.
-type effect struct{ name, done, would string }
+// effectTexts are what the report says of n tasks, done and in a dry run, by the effects of changes.
+var effectTexts = map[string]struct{ done, would string }{
+	"cancelled":  {"cancelled %d", "would cancel %d"},
+	"asked":      {"asked workers to stop %d", "would ask workers to stop %d"},
+	"reported":   {"%d have run and will not be opened again", "%d have run and would not be opened again"},
+	"terminated": {"took %d from another client's workers", "would take %d from another client's workers"},
+	"held":       {"held %d", "would hold %d"},
+	"released":   {"released %d", "would release %d"},
+	"set":        {"set for %d", "would set for %d"},
+	openedField:  {"opened %d again", "would open %d again"},
+	"existing":   {"%d were opened again before", "%d were opened again before"},
+}
 
 // command makes the command of the verb with the flags all have.
 func (b *bulkVerb) command(a *app, verb, short, long, example string) *cobra.Command {
@@ -53,7 +47,7 @@ func (b *bulkVerb) command(a *app, verb, short, long, example string) *cobra.Com
 		RunE:    a.withManager(b.do),
 	}))
 	b.choice.flags(cmd)
-	if b.careful {
+	if b.change.Careful {
 		cmd.Flags().BoolVar(&b.yes, "yes", false, "confirm that all tasks of the namespace are meant")
 	}
 	return cmd
@@ -70,10 +64,7 @@ func (b *bulkVerb) do(ctx context.Context, s *session) error {
 		return err
 	}
 	display := newDisplay(ctx, s, far)
-	err = s.manager.EachPage(ctx, sel, func(ids []int64) error {
-		defer far.done.Add(int64(len(ids)))
-		return b.change(ctx, s, ids, t)
-	})
+	err = b.change.Run(ctx, s.manager, sel, s.change(), t, func(n int) { far.done.Add(int64(n)) })
 	display.close()
 	if err == nil && t.Empty() {
 		err = b.choice.nothing(ctx, s)
@@ -102,7 +93,7 @@ func (b *bulkVerb) progress(ctx context.Context, s *session, sel manager.Selecti
 	if err != nil {
 		return nil, s.noJob(sel.Plan, err)
 	}
-	if p.total = job.Total; !slices.ContainsFunc(b.states, statemachine.State.IsOutcome) {
+	if p.total = job.Total; !slices.ContainsFunc(b.change.States, statemachine.State.IsOutcome) {
 		p.total = job.Left
 	}
 	return p, nil
@@ -127,10 +118,8 @@ func (b *bulkVerb) selection(ctx context.Context, s *session) (manager.Selection
 	switch {
 	case sel.IDs == nil && !sel.All:
 		return sel, cli.Usagef(whichTasks)
-	case sel.All && !b.choice.Narrow() && b.careful && !b.yes && !s.dryRun:
+	case sel.All && !b.choice.Narrow() && b.change.Careful && !b.yes && !s.dryRun:
 		return sel, b.unsure(ctx, s)
-	case sel.All && len(sel.States) == 0:
-		sel.States = b.states
 	}
 	return sel, nil
 }
@@ -142,21 +131,18 @@ func (b *bulkVerb) unsure(ctx context.Context, s *session) error {
 		return err
 	}
 	n := int64(0)
-	for _, state := range b.states {
+	for _, state := range b.change.States {
 		n += counts[state]
 	}
-	if slices.ContainsFunc(b.states, statemachine.State.IsOutcome) {
+	if slices.ContainsFunc(b.change.States, statemachine.State.IsOutcome) {
 		n += counts[statemachine.Archived]
 	}
 	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%s all means all %d tasks of namespace %s that it can change; "+
 		"add --yes, or --dry-run to see what it would do", s.cmd.Name(), n, cli.Safe(s.manager.Namespace())))
 }
 
-// How many refused tasks are told one by one, to people and in JSON.
-const (
-	refusalsShown = 5
-	refusalsJSON  = 1000
-)
+// refusalsShown is how many refused tasks are told one by one.
+const refusalsShown = 5
 
 // report says what became of the tasks and makes the exit code. named says that
 // they were named by their ids; broken is what ended the work in the middle.
@@ -165,7 +151,11 @@ func (b *bulkVerb) report(ctx context.Context, s *session, t *bulk.Tally, named 
 		broken = s.finish(cli.OrSignal(ctx, broken))
 	}
 	if s.json {
-		s.out.JSON(b.object(s, t, broken))
+		report := b.change.Report(t, s.dryRun)
+		if broken != nil {
+			report.Error, report.Code = broken.Error(), cli.ExitCode(broken)
+		}
+		s.out.JSON(report)
 		return b.end(t, named, broken, cli.Exit(cli.ExitCode(broken)))
 	}
 	if broken != nil {
@@ -185,13 +175,13 @@ func (b *bulkVerb) end(t *bulk.Tally, named bool, broken, err error) error {
 // summary counts: "cancelled 812, 3 were finished already (unchanged)".
 func (b *bulkVerb) summary(s *session, t *bulk.Tally) string {
 	var parts []string
-	for _, e := range b.effects {
-		if n := len(t.Done[e.name]); n > 0 {
-			text := e.done
+	for _, name := range b.change.Effects {
+		if n := len(t.Done[name]); n > 0 {
+			text := effectTexts[name].done
 			if s.dryRun {
-				text = e.would
+				text = effectTexts[name].would
 			}
-			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[e.name], s.dryRun))
+			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[name], s.dryRun))
 		}
 	}
 	parts = append(parts, unchangedTexts(t.Refused)...)
@@ -265,10 +255,12 @@ func unchangedTexts(refused []bulk.Refusal) []string {
 }
 
 // refusals tells the first refused tasks one by one.
+
+// refusals tells the first refused tasks one by one.
 func (b *bulkVerb) refusals(t *bulk.Tally) string {
 	var text strings.Builder
 	for i := range t.Refused[:min(len(t.Refused), refusalsShown)] {
-		fmt.Fprintln(&text, cli.Safe(b.refusal(&t.Refused[i])))
+		fmt.Fprintln(&text, cli.Safe(b.change.Reason(&t.Refused[i])))
 	}
 	if more := len(t.Refused) - refusalsShown; more > 0 {
 		fmt.Fprintf(&text, "and %d more\n", more)
@@ -277,78 +269,4 @@ func (b *bulkVerb) refusals(t *bulk.Tally) string {
 		fmt.Fprintf(&text, "no such task: %s\n", someIDs(t.Missing))
 	}
 	return text.String()
-}
-
-func (b *bulkVerb) refusal(r *bulk.Refusal) string {
-	if errors.Is(r.Err, task.ErrPurged) {
-		return r.Err.Error() // it names the task
-	}
-	if !r.WrongState() {
-		return fmt.Sprintf("task %d: %v", r.ID, r.Err)
-	}
-	text := fmt.Sprintf("task %d is %s", r.ID, r.State)
-	if remedy := b.remedy(r.State); remedy != "" {
-		text += ": " + remedy
-	}
-	return text
-}
-
-// bulkReport is the JSON form: a list of ids for each effect that the verb has, or of
-// the old and the new id where tasks were opened.
-type bulkReport struct {
-	DryRun    bool            `json:"dry_run"`
-	Cancelled []int64         `json:"cancelled,omitzero"`
-	Asked     []int64         `json:"asked,omitzero"`
-	Reported  []int64         `json:"reported,omitzero"`
-	Ended     []int64         `json:"terminated,omitzero"`
-	Held      []int64         `json:"held,omitzero"`
-	Released  []int64         `json:"released,omitzero"`
-	Set       []int64         `json:"set,omitzero"`
-	Opened    []bulk.Affected `json:"opened,omitzero"`
-	Existing  []bulk.Affected `json:"existing,omitzero"`
-	Unchanged []int64         `json:"unchanged"`
-	NotFound  []int64         `json:"not_found"`
-	Reasons   []refusedTask   `json:"reasons"`
-	// Error and Code are of a report in the middle.
-	Error string `json:"error,omitempty"`
-	Code  int    `json:"code,omitempty"`
-}
-
-// refusedTask is a task that stays as it is.
-type refusedTask struct {
-	ID     int64              `json:"id"`
-	State  statemachine.State `json:"state"`
-	Reason string             `json:"reason"`
-}
-
-func (b *bulkVerb) object(s *session, t *bulk.Tally, broken error) *bulkReport {
-	report := &bulkReport{DryRun: s.dryRun, Unchanged: []int64{}, NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
-	changed := map[string]*[]int64{
-		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
-		"held": &report.Held, "released": &report.Released, "set": &report.Set,
-	}
-	opened := map[string]*[]bulk.Affected{openedField: &report.Opened, "existing": &report.Existing}
-	for _, e := range b.effects {
-		done := jsonList(t.Done[e.name])
-		if list := opened[e.name]; list != nil {
-			*list = done
-			continue
-		}
-		ids := make([]int64, len(done))
-		for i := range done {
-			ids[i] = done[i].ID
-		}
-		*changed[e.name] = ids
-	}
-	for i := range t.Refused {
-		r := &t.Refused[i]
-		report.Unchanged = append(report.Unchanged, r.ID)
-		if i < refusalsJSON {
-			report.Reasons = append(report.Reasons, refusedTask{r.ID, r.State, b.refusal(r)})
-		}
-	}
-	if broken != nil {
-		report.Error, report.Code = broken.Error(), cli.ExitCode(broken)
-	}
-	return report
 }

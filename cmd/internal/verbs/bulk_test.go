@@ -153,10 +153,9 @@ func TestBulkInTheMiddle(t *testing.T) {
 		ctx, send := signalled(syscall.SIGINT)
 		root := &cobra.Command{Use: "tdf-manager"}
 		a := &app{file: b.file, program: Manager, flags: cli.AddDaemonFlags(root, root.PersistentFlags())}
-		v := &bulkVerb{states: []statemachine.State{statemachine.Open}, effects: []effect{{"held", "held %d", ""}}}
-		v.change = func(ctx context.Context, s *session, ids []int64, done *bulk.Tally) error {
-			changes, err := s.manager.Hold(ctx, ids, manager.ChangeOptions{})
-			done.AddChanges(changes, func(*manager.Change) string { return "held" })
+		v := &bulkVerb{change: bulk.Hold()}
+		v.change.Do = func(ctx context.Context, m *manager.Manager, ids []int64, o manager.ChangeOptions, done *bulk.Tally) error {
+			err := bulk.Hold().Do(ctx, m, ids, o, done)
 			send() // after the first page
 			return err
 		}

@@ -12,31 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
-// The effects of the verb cancel.
-var cancelEffects = []effect{
-	{"cancelled", "cancelled %d", "would cancel %d"},
-	{"asked", "asked workers to stop %d", "would ask workers to stop %d"},
-	{"reported", "%d have run and will not be opened again", "%d have run and would not be opened again"},
-	{"terminated", "took %d from another client's workers", "would take %d from another client's workers"},
-}
-
 func (a *app) cancel() *cobra.Command {
-	b := &bulkVerb{
-		states:  []statemachine.State{statemachine.Blocked, statemachine.Open, statemachine.Running, statemachine.Executed},
-		careful: true, effects: cancelEffects,
-		remedy: func(statemachine.State) string { return "it is over; nothing is left to cancel" },
-	}
-	b.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
-		changes, err := s.manager.Cancel(ctx, ids, s.change())
-		t.AddChanges(changes, cancelEffect)
-		return err
-	}
+	b := &bulkVerb{change: bulk.Cancel()}
 	return withReason(b.command(a, "cancel", "Cancel tasks, and stop running ones",
 		"cancel ends a waiting task at once. The worker of a running task stops its whole process tree; the\n"+
 			"task ends terminated, with the output written so far. An ended task stays as it is.",
@@ -45,30 +29,8 @@ func (a *app) cancel() *cobra.Command {
 			"  tdf-manager cancel all --yes"))
 }
 
-func cancelEffect(c *manager.Change) string {
-	switch {
-	case c.Asked && c.Before == statemachine.Executed:
-		return "reported"
-	case c.Asked:
-		return "asked"
-	case c.After == statemachine.Terminated:
-		return "terminated"
-	default:
-		return "cancelled"
-	}
-}
-
 func (a *app) hold() *cobra.Command {
-	b := &bulkVerb{
-		states:  []statemachine.State{statemachine.Open},
-		effects: []effect{{"held", "held %d", "would hold %d"}},
-		remedy:  holdRemedy,
-	}
-	b.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
-		changes, err := s.manager.Hold(ctx, ids, s.change())
-		t.AddChanges(changes, func(*manager.Change) string { return "held" })
-		return err
-	}
+	b := &bulkVerb{change: bulk.Hold()}
 	return withReason(b.command(a, "hold", "Keep open tasks from starting until they are released",
 		"hold blocks open tasks: no worker claims them until release.",
 		"  tdf-manager hold 3-9 --reason \"input is late\"\n"+
@@ -76,74 +38,42 @@ func (a *app) hold() *cobra.Command {
 			"  tdf-manager hold all --dry-run"))
 }
 
-func holdRemedy(before statemachine.State) string {
-	switch {
-	case before == statemachine.Blocked:
-		return "it is held already"
-	case before.Terminal():
-		return "it is over"
-	default:
-		return "only open tasks can be held; cancel stops one that runs"
-	}
-}
-
 func (a *app) release() *cobra.Command {
-	b := &bulkVerb{
-		states:  []statemachine.State{statemachine.Blocked},
-		effects: []effect{{"released", "released %d", "would release %d"}},
-		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
-	}
-	b.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
-		changes, err := s.manager.Unhold(ctx, ids, s.change())
-		t.AddChanges(changes, func(*manager.Change) string { return "released" })
-		return err
-	}
+	b := &bulkVerb{change: bulk.Release()}
 	return b.command(a, "release", "Open tasks that are held",
 		"release opens tasks that are blocked: those held, and those submitted with --hold.",
 		"  tdf-manager release 3-9\n  tdf-manager release --queue nightly\n  tdf-manager release all")
 }
 
-// attributing is the verb attr with the attributes that it sets.
-type attributing struct {
-	bulkVerb
-
-	set map[string]string
-}
-
 func (a *app) attr() *cobra.Command {
-	v := &attributing{bulkVerb: bulkVerb{
-		states: statemachine.States(), careful: true, effects: []effect{{"set", "set for %d", "would set for %d"}},
-		remedy: func(statemachine.State) string { return "" },
-	}}
-	v.change = func(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
-		changes, err := s.manager.SetMeta(ctx, ids, v.set, s.change())
-		t.AddChanges(changes, func(*manager.Change) string { return "set" })
-		return err
-	}
-	cmd := withReason(v.command(a, attrFlag, "Set attributes of tasks",
+	b := &bulkVerb{change: bulk.SetMeta(nil)}
+	cmd := withReason(b.command(a, attrFlag, "Set attributes of tasks",
 		"attr sets attributes of tasks in whichever state they are, archived ones too; name= removes one. A\n"+
 			"program has them as TDF_META_NAME from its next round on; show, results and ls --attr read them.",
 		"  tdf-manager attr 7 reviewed=yes\n"+
 			"  tdf-manager attr j7 phase=second owner=\n"+
 			"  tdf-manager attr --queue nightly --attr phase=first phase=second"))
-	cmd.Use, cmd.RunE = attrFlag+" [TASKS] NAME=TEXT...", a.withManager(v.do)
+	cmd.Use, cmd.RunE = attrFlag+" [TASKS] NAME=TEXT...", a.withManager(b.setMeta)
 	return cmd
 }
 
-func (v *attributing) do(ctx context.Context, s *session) (err error) {
+// setMeta does what the verb attr says: it takes the attributes out of the words.
+func (b *bulkVerb) setMeta(ctx context.Context, s *session) error {
 	pair := func(word string) bool { return strings.Contains(word, "=") }
 	words := s.args
 	s.args = slices.DeleteFunc(slices.Clone(words), pair)
-	if v.set, err = pairs(slices.DeleteFunc(words, func(word string) bool { return !pair(word) }), noText); err == nil && v.set == nil {
+	set, err := pairs(slices.DeleteFunc(words, func(word string) bool { return !pair(word) }), noText)
+	if err == nil && set == nil {
 		err = cli.Usagef("say which attributes to set, as name=text, such as phase=load; name= removes one")
 	}
 	if err == nil {
-		err = task.CheckMeta(v.set)
+		err = task.CheckMeta(set)
 	}
 	if err != nil {
 		return err
 	}
-	return v.bulkVerb.do(ctx, s)
+	b.change = bulk.SetMeta(set)
+	return b.do(ctx, s)
 }
 
 // retrying is the verb retry with its flags.
@@ -152,24 +82,13 @@ type retrying struct {
 
 	failed, again bool
 	endBefore     string
-	opts          manager.RetryOptions
-}
-
-// The effects of the verb retry.
-var retryEffects = []effect{
-	{openedField, "opened %d again", "would open %d again"},
-	{"existing", "%d were opened again before", "%d were opened again before"},
 }
 
 // failedStates are what --failed means: work that was begun and did not get done.
 var failedStates = []string{string(statemachine.Failed), string(statemachine.TimedOut), string(statemachine.Orphaned)}
 
 func (a *app) retry() *cobra.Command {
-	r := &retrying{bulkVerb: bulkVerb{
-		states: statemachine.Outcomes(), careful: true, effects: retryEffects,
-		remedy: func(statemachine.State) string { return "it has not ended; only ended tasks can be opened again" },
-	}}
-	r.change = r.retry
+	r := &retrying{bulkVerb: bulkVerb{change: bulk.Retry(manager.RetryOptions{})}}
 	cmd := r.command(a, "retry", "Open new tasks from ended ones, with the same definition",
 		"retry opens for each ended task a new one with the same definition, linked by retry_of. A task that\n"+
 			"has a retry gets no second one. --failed selects tasks that failed, timed out or lost their workers\n"+
@@ -193,7 +112,7 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 	if len(s.args) == 0 && len(r.choice.States) == 0 && r.choice.Narrow() {
 		return cli.Usagef("without ids, add --failed or --state; or say all, which means those that succeeded too")
 	}
-	r.opts = manager.RetryOptions{ChangeOptions: s.change(), Again: r.again}
+	o := manager.RetryOptions{Again: r.again}
 	if s.cmd.Flags().Changed("end-before") {
 		now, err := s.manager.Now(ctx)
 		if err != nil {
@@ -206,20 +125,10 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		r.opts.EndBefore = end
+		o.EndBefore = end
 	}
+	r.change = bulk.Retry(o)
 	return r.bulkVerb.do(ctx, s)
-}
-
-func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *bulk.Tally) error {
-	done, err := s.manager.Retry(ctx, ids, r.opts)
-	for i := range done {
-		if denied(done[i].Err) { // then so are all
-			return done[i].Err
-		}
-	}
-	t.AddRetried(done)
-	return err
 }
 
 // selectorHelp tells how tasks are named, in the help of all verbs that take some.
@@ -302,7 +211,7 @@ func (s *session) unknownQueue(ctx context.Context, name string, err error) erro
 	for i := range queues {
 		known[i] = queues[i].Name
 	}
-	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; %s", err, meant(name, known, "see "+s.command("queue ls"))))
+	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; %s", err, answer.Meant(name, known, "see "+s.command("queue ls"))))
 }
 
 // someIDs is ranges where a few of them say enough.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
@@ -183,7 +184,7 @@ func (e *export) report(ctx context.Context, s *session, err error) error {
 	}
 	switch { // stdout may have the tasks
 	case s.json:
-		e.done.NotFound = jsonList(e.done.NotFound)
+		e.done.NotFound = clean.List(e.done.NotFound)
 		s.out.JSON(e.done)
 	case err != nil:
 		s.note("ended in the middle; so far: %s", e.summary())

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -26,60 +26,16 @@ func (a *app) history() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h, err := readHistory(ctx, s.store, id)
+			h, err := answer.History(ctx, s.manager, id)
 			if err != nil {
 				return err
 			}
-			return s.result(h, func() { h.print(s.out) })
+			return s.result(h, func() { printHistory(s.out, h) })
 		}),
 	})
 }
 
-// taskHistory are the events of one task.
-type taskHistory struct {
-	ID int64 `json:"id"`
-	// From is the number of the oldest change of the namespace that is recorded.
-	From   int64         `json:"from"`
-	Events []eventObject `json:"events"`
-}
-
-// eventObject is an event as it is printed: the time is in seconds, as Redis has it.
-type eventObject struct {
-	task.Event
-
-	At string `json:"at"`
-}
-
-// readHistory goes through all events, since Redis keeps no list for each task.
-func readHistory(ctx context.Context, s *store.Store, id int64) (*taskHistory, error) {
-	const most = 1000
-	h := &taskHistory{ID: id, Events: []eventObject{}}
-	for next := int64(0); ; {
-		events, err := s.Events(ctx, next, most)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			next = e.Seq + 1
-			if h.From == 0 {
-				h.From = e.Seq
-			}
-			if e.ID == id && e.Err == nil { // of others verify tells
-				h.Events = append(h.Events, eventObject{e, task.Stamp(e.At).Text()})
-			}
-		}
-		if len(events) < most {
-			break
-		}
-	}
-	if len(h.Events) > 0 {
-		return h, nil
-	}
-	_, err := s.Task(ctx, id)
-	return h, err
-}
-
-func (h *taskHistory) print(out *cli.Output) {
+func printHistory(out *cli.Output, h *answer.Events) {
 	if len(h.Events) == 0 {
 		if h.From == 0 {
 			out.Printf("no events are recorded\n")

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/store/plans"
-	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -32,26 +32,13 @@ func (a *app) jobs() *cobra.Command {
 	return cmd
 }
 
-// job is a plan as lists of jobs have it.
-type job struct {
-	task.Plan
-
-	// Running is how many of its tasks run, or have run and were not settled yet.
-	Running int64 `json:"running"`
-}
-
 func listJobs(ctx context.Context, s *session, most int) error {
-	found, err := s.plans(ctx, most, func(*task.Plan) bool { return true })
-	if err != nil {
+	if err := checkMost(most); err != nil {
 		return err
 	}
-	running, err := s.manager.Underway(ctx)
+	jobs, err := answer.Jobs(ctx, s.manager, most)
 	if err != nil {
 		return err
-	}
-	jobs := make([]job, len(found))
-	for i := range found {
-		jobs[i] = job{found[i], running[found[i].ID]}
 	}
 	now, err := s.shownAt(ctx)
 	if err != nil {
@@ -65,35 +52,11 @@ func listJobs(ctx context.Context, s *session, most int) error {
 		table := s.out.Table("JOB", "NAME", "STATE", "TASKS", "WAITING", "RUNNING", "ENDED", "AGE")
 		for i := range jobs {
 			j := &jobs[i]
-			table.Row(plans.JobName(j.ID), dashText(j.Name), j.state(), j.Total, j.waiting(), j.Running, dashText(endedLine(&j.Plan)),
+			table.Row(plans.JobName(j.ID), dashText(j.Name), j.Word(), j.Total, j.Waiting(), j.Running, dashText(endedLine(&j.Plan)),
 				waited(j.Created, now))
 		}
 		table.Flush()
 	})
-}
-
-// waiting is how many tasks have not begun. What runs was counted at another moment.
-func (j *job) waiting() int64 { return max(0, j.Left-j.Running) }
-
-// unsuccessful is how many of the tasks have ended, and not in success.
-func (j *job) unsuccessful() int64 {
-	return j.Total - j.Left - j.Skipped - j.Ended[statemachine.Succeeded]
-}
-
-// state is that of the plan, in the words for a job: one whose tasks are still being opened already runs.
-func (j *job) state() string {
-	bad := j.unsuccessful()
-	switch {
-	case j.Job && j.State == task.PlanBuilding:
-		return "opening"
-	case j.State == task.PlanReady:
-		return "running"
-	case j.State == task.PlanFailed && bad > 0 && bad == j.Ended[statemachine.Cancelled]+j.Ended[statemachine.Terminated]:
-		return string(task.PlanCancelled) // by hand
-	case j.State == task.PlanHeld && strings.HasPrefix(j.HeldBy, plans.HeldByJob):
-		return "after " + strings.TrimPrefix(j.HeldBy, plans.HeldByJob)
-	}
-	return string(j.State)
 }
 
 // showJob prints the job that the only argument means, if it means one: a job of one task, by the word last, is that task.
@@ -120,22 +83,21 @@ func (s *session) showJob(ctx context.Context) (done bool, err error) {
 
 // showAsJob prints how far a plan is, at a cost that does not grow with its tasks.
 func (s *session) showAsJob(ctx context.Context, p *task.Plan) error {
-	running, err := s.manager.Underway(ctx)
+	j, err := answer.JobOf(ctx, s.manager, p)
 	if err != nil {
 		return err
 	}
-	j := &job{*p, running[p.ID]}
 	return s.result(j, func() { printJob(s, j) })
 }
 
-func printJob(s *session, j *job) {
+func printJob(s *session, j *answer.Job) {
 	name := plans.JobName(j.ID)
 	table := s.out.Table()
 	table.Row("job", name)
 	table.Row("name", dashText(j.Name))
-	table.Row("state", j.state())
+	table.Row("state", j.Word())
 	table.Row("tasks", j.Total)
-	table.Row("waiting", j.waiting())
+	table.Row("waiting", j.Waiting())
 	table.Row("running", j.Running)
 	table.Row("ended", dashText(endedLine(&j.Plan)))
 	if j.Window > 0 {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/ops/answer"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -220,7 +222,7 @@ func TestBulkProgress(t *testing.T) {
 		{[]string{"1,5-8"}, nil, nil, "3/5"},
 		{[]string{"all"}, nil, nil, "3 tasks"},
 	} {
-		v := &bulkVerb{states: c.states}
+		v := &bulkVerb{change: &bulk.Change{States: c.states}}
 		v.choice.Tasks, v.choice.States = c.words, c.state
 		sel, err := v.choice.Selection(nil)
 		if err != nil {
@@ -284,7 +286,7 @@ func TestStateOfAJob(t *testing.T) {
 		"failed":    {State: task.PlanFailed, Total: 1, Ended: map[statemachine.State]int64{statemachine.Succeeded: 1}},
 		"cancelled": {State: task.PlanFailed, Total: 1, Ended: map[statemachine.State]int64{statemachine.Cancelled: 1}},
 	} {
-		if got := (&job{Plan: p}).state(); got != want {
+		if got := (&answer.Job{Plan: p}).Word(); got != want {
 			t.Errorf("%+v is %s, want %s", p, got, want)
 		}
 	}

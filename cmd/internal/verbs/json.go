@@ -1,17 +1,11 @@
 package verbs
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/statemachine"
-	"github.com/tdf-go/tdf/task"
 )
-
-// jsonList is the list, and [] instead of null for nil.
-func jsonList[T any](list []T) []T { return append([]T{}, list...) }
 
 // jsonArray writes a list element by element.
 type jsonArray struct {
@@ -21,7 +15,7 @@ type jsonArray struct {
 
 func (a *jsonArray) add(v any) error {
 	var text strings.Builder
-	if err := cli.WriteJSON(&text, v); err != nil {
+	if err := clean.WriteJSON(&text, v); err != nil {
 		return err
 	}
 	a.out.Printf("%s\n  %s", map[bool]string{true: "[", false: ","}[a.n == 0],
@@ -32,28 +26,6 @@ func (a *jsonArray) add(v any) error {
 
 func (a *jsonArray) end() {
 	a.out.Printf("%s", map[bool]string{true: "[]\n", false: "\n]\n"}[a.n == 0])
-}
-
-// attribute is one of a queue or a node, as it is written in a set.
-type attribute struct{ name, text string }
-
-// queueAttributes are all that can be set, defaults of tasks only where there are. Some have other words in records.
-func queueAttributes(q *task.Queue) []attribute {
-	var list []attribute
-	for pair := range slices.Chunk(q.Fields(), 2) {
-		a := attribute{pair[0], pair[1]}
-		switch name, ofTasks := strings.CutPrefix(a.name, defaultPrefix); {
-		case name == "created":
-			continue
-		case name == pausedField:
-			a.text = strconv.FormatBool(q.Paused)
-		case strings.HasSuffix(name, threadsField) && a.text == task.Unlimited.Text(),
-			ofTasks && strings.HasPrefix(name, "max_") && a.text == statemachine.Unlimited.Text():
-			a.text = string(task.Unlimited)
-		}
-		list = append(list, a)
-	}
-	return list
 }
 
 // Names of hash fields, which are also those of flags and in JSON.
@@ -81,6 +53,7 @@ const (
 	returnField     = "return"
 	stdinField      = "stdin"
 	keyField        = "key"
+	tokenField      = "token"
 )
 
 // attrFlag is the flag for metaField, and the verb that changes it.

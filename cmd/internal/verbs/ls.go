@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -53,37 +54,28 @@ func (a *app) ls() *cobra.Command {
 	return cmd
 }
 
-// listed is what ls found.
-type listed struct {
-	tasks []*task.Task
-	// more are the states of which there are tasks beyond the limit.
-	more []statemachine.State
-	// missing are ids of no task.
-	missing []int64
-}
-
 func (l *listing) do(ctx context.Context, s *session) error {
-	sel, err := l.selection(ctx, s)
+	if err := l.check(); err != nil {
+		return err
+	}
+	sel, err := l.choice.selection(ctx, s)
 	if err != nil {
 		return err
 	}
-	found, err := l.read(ctx, s, sel)
+	found, err := answer.List(ctx, s.manager, sel, l.limit, s.json || l.output == wideOutput)
 	if err != nil {
 		return err
 	}
-	if len(found.tasks) == 0 {
+	if len(found.Tasks) == 0 {
 		if err := l.choice.nothing(ctx, s); err != nil {
 			return err
 		}
 	}
-	if err := s.manager.PresentRounds(ctx, found.tasks, s.json || l.output == wideOutput); err != nil {
-		return err
-	}
-	err = s.result(jsonList(found.tasks), func() { l.table(s, l.columns(found.tasks), found.tasks, true) })
+	err = s.result(found.Tasks, func() { l.table(s, l.columns(found.Tasks), found.Tasks, true) })
 	if err == nil {
 		err = l.hints(ctx, s, found, sel)
 	}
-	if err == nil && len(found.missing) > 0 {
+	if err == nil && len(found.Missing) > 0 {
 		return cli.Exit(cli.ExitTaskFailed)
 	}
 	return err
@@ -97,45 +89,6 @@ func (l *listing) check() error {
 		return cli.Usagef("--output %q is unknown; write table or wide, or use --json", l.output)
 	}
 	return nil
-}
-
-// selection is which tasks to show.
-func (l *listing) selection(ctx context.Context, s *session) (manager.Selection, error) {
-	if err := l.check(); err != nil {
-		return manager.Selection{}, err
-	}
-	sel, err := l.choice.selection(ctx, s)
-	sel.All = sel.IDs == nil
-	sel.Archived, sel.Fields, sel.Newest, sel.NotRetried = true, task.HeadNames(), true, len(sel.States) > 0
-	if l.limit > 0 && sel.All {
-		sel.Limit = l.limit + 1 // to know whether there are more
-	}
-	return sel, err
-}
-
-// read reads the tasks and leaves out what is beyond the limit.
-func (l *listing) read(ctx context.Context, s *session, sel manager.Selection) (listed, error) {
-	var found listed
-	counts := map[statemachine.State]int{}
-	for t, err := range s.manager.Select(ctx, sel) {
-		if err != nil {
-			return found, err
-		}
-		counts[t.State]++
-		switch {
-		case t.State == statemachine.None:
-			found.missing = append(found.missing, t.ID)
-		case sel.Limit > 0 && counts[t.State] > l.limit:
-			found.more = append(found.more, t.State)
-		default:
-			found.tasks = append(found.tasks, t)
-		}
-	}
-	if sel.Plan != 0 { // which lists them as they were opened
-		order := func(t *task.Task) int { return slices.Index(statemachine.States(), t.State) }
-		slices.SortStableFunc(found.tasks, func(a, b *task.Task) int { return cmp.Compare(order(a), order(b)) })
-	}
-	return found, nil
 }
 
 // column is one of the table of tasks.
@@ -241,16 +194,16 @@ func shorten(text string, most int) string {
 }
 
 // hints says what is not shown, and what to do where there is nothing.
-func (l *listing) hints(ctx context.Context, s *session, found listed, sel manager.Selection) error {
+func (l *listing) hints(ctx context.Context, s *session, found *answer.Listed, sel manager.Selection) error {
 	counts, err := s.manager.Count(ctx)
 	if err != nil {
 		return err
 	}
-	l.moreHints(s, found.more, counts, sel)
+	l.moreHints(s, found.More, counts, sel)
 	switch {
-	case len(found.missing) > 0:
-		s.note("no such task: %s", someIDs(found.missing))
-	case len(found.tasks) > 0 || s.json:
+	case len(found.Missing) > 0:
+		s.note("no such task: %s", someIDs(found.Missing))
+	case len(found.Tasks) > 0 || s.json:
 	case l.choice.Narrow():
 		s.note("no task fits")
 	default:
@@ -264,7 +217,7 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) {
 	for _, state := range more {
 		known := sel.Plan == 0 && sel.Queue == "" && sel.Program == "" && len(sel.Meta) == 0 && sel.Match == nil &&
-			(!sel.NotRetried || !state.IsOutcome())
+			(len(sel.States) == 0 || !state.IsOutcome())
 		some := state == statemachine.Archived && len(sel.States) > 0 && !slices.Contains(sel.States, state) // by their outcomes
 		if known && !some {
 			s.note("%d more tasks are %s; see them with --limit 0", counts[state]-int64(l.limit), state)

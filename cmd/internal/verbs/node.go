@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -35,7 +36,7 @@ func readNode(ctx context.Context, s *session, name string) (*task.Node, error) 
 	}
 	found, known := search(nodes, name, nodeName)
 	if found == nil {
-		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("no such node: %q; %s", name, meant(name, known, "see "+s.command("node ls"))))
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("no such node: %q; %s", name, answer.Meant(name, known, "see "+s.command("node ls"))))
 	}
 	return found, nil
 }
@@ -167,32 +168,12 @@ func setNode(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := s.manager.Nodes(ctx)
+	n, err := answer.SetNode(ctx, s.manager, s.args[0], set, s.change())
 	if err != nil {
 		return err
 	}
-	name := s.args[0]
-	before, known := search(nodes, name, nodeName)
-	after, err := s.manager.SetNode(ctx, name, func(n *task.NodeRecord) error { return setAll(n, set) }, s.change())
-	if err != nil {
-		return err
+	if n.New {
+		s.note("no worker has registered from node %s yet; %s", cli.Safe(n.Name), answer.Meant(n.Name, n.Known, "the limit waits for it"))
 	}
-	if before == nil {
-		before = new(task.ParseNode(name, nil).Idle())
-		s.note("no worker has registered from node %s yet; %s", cli.Safe(name), meant(name, known, "the limit waits for it"))
-	}
-	changes := changesOf(nodeAttributes(before), nodeAttributes(&after))
-	return s.result(struct {
-		*task.Node
-		changed
-	}{&after, changedBy(changes, s.dryRun)}, func() { printSet(s, "node "+name, changes) })
-}
-
-// nodeAttributes are those that can be set.
-func nodeAttributes(n *task.Node) []attribute {
-	text := string(n.MaxThreads)
-	if !n.MaxThreadsSet {
-		text += " (by its workers)"
-	}
-	return []attribute{{maxThreadsField, text}}
+	return s.result(n, func() { printSet(s, "node "+n.Name, n.Differences) })
 }

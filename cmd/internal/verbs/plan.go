@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -39,7 +40,7 @@ func (s *session) planID(ctx context.Context, text string) (task.PlanID, error) 
 		return id, nil
 	}
 	if text == bulk.LastTask {
-		newest, err := s.plans(ctx, 1, func(p *task.Plan) bool { return !p.Job })
+		newest, err := answer.Plans(ctx, s.manager, 1, false)
 		if err != nil {
 			return 0, err
 		}
@@ -144,7 +145,10 @@ func (a *app) planLs() *cobra.Command {
 		Long:    "ls lists plans, the newest first. LEFT counts the tasks that have not ended.",
 		Example: "  tdf-manager plan ls\n  tdf-manager plan ls --json | jq '.[] | select(.state == \"held\").id'",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
-			plans, err := s.plans(ctx, most, func(p *task.Plan) bool { return !p.Job })
+			if err := checkMost(most); err != nil {
+				return err
+			}
+			plans, err := answer.Plans(ctx, s.manager, most, false)
 			if err != nil {
 				return err
 			}
@@ -159,24 +163,12 @@ func (a *app) planLs() *cobra.Command {
 	return cmd
 }
 
-// plans are the newest of those that are meant.
-func (s *session) plans(ctx context.Context, most int, meant func(*task.Plan) bool) ([]task.Plan, error) {
+// checkMost refuses a --limit that would list nothing.
+func checkMost(most int) error {
 	if most < 1 {
-		return nil, cli.Usagef("--limit %d is below 1; write how many to list", most)
+		return cli.Usagef("--limit %d is below 1; write how many to list", most)
 	}
-	plans := []task.Plan{}
-	for p, err := range s.manager.Plans(ctx) {
-		if err != nil {
-			return plans, err
-		}
-		if meant(&p) {
-			plans = append(plans, p)
-		}
-		if len(plans) == most {
-			break
-		}
-	}
-	return plans, nil
+	return nil
 }
 
 func listPlans(s *session, plans []task.Plan, now time.Time) {
@@ -269,27 +261,11 @@ func nothingRetried(p *task.Plan) string {
 
 // printRetried says which tasks were opened again; the first error ends the verb.
 func printRetried(s *session, p *task.Plan, retried []manager.Retried) error {
-	opened := map[int64]int64{}
-	var ids, fresh []int64
-	var failed error
-	for i := range retried {
-		r := &retried[i]
-		if r.Err != nil {
-			if failed == nil {
-				failed = r.Err
-			}
-			continue
-		}
-		opened[r.ID] = r.New
-		ids, fresh = append(ids, r.ID), append(fresh, r.New)
-	}
+	done, failed := answer.RetriedPlan(p.ID, retried, s.dryRun)
+	ids, fresh := done.IDs, done.Fresh
 	switch {
 	case s.json && failed == nil:
-		s.out.JSON(struct {
-			Plan   task.PlanID     `json:"plan"`
-			Opened map[int64]int64 `json:"opened"`
-			DryRun bool            `json:"dry_run"`
-		}{p.ID, opened, s.dryRun})
+		s.out.JSON(done)
 	case s.json:
 	case len(ids) == 0 && failed == nil:
 		s.printf("%s: %s\n", planName(p), nothingRetried(p))

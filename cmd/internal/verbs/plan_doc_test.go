@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-go/tdf/internal/ops/answer"
 )
 
 // TestPlanDocument runs the examples of docs/PLANFILE.md: each block of commands with
@@ -54,7 +56,7 @@ func runShown(t *testing.T, block string) (commands int) {
 // checkTaskFieldsNamed wants every field that a step may have in the document.
 func checkTaskFieldsNamed(t *testing.T, text string) {
 	t.Helper()
-	for _, name := range slices.Concat(taskFields(), []string{"needs", "args", "foreach"}) {
+	for _, name := range slices.Concat(answer.TaskFields(), []string{"needs", "args", "foreach"}) {
 		if !strings.Contains(text, "`"+name+"`") {
 			t.Errorf("the document does not name the field %s", name)
 		}

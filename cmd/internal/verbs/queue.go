@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -73,67 +72,11 @@ func parseAttributes(words []string) (map[string]string, error) {
 	return parsePairs(words, "%q is not an attribute; write name=value such as maxthreads=2", "attribute %s is given twice; give it once")
 }
 
-// setAll works in the order of the names, so that the same input has the same error.
-func setAll[T interface {
-	Set(name, value string) error
-}](to T, set map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if err := to.Set(name, set[name]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// change is an attribute before and after.
-type change struct{ name, before, after string }
-
-// changesOf compares two lists of attributes, in the same order.
-func changesOf(before, after []attribute) []change {
-	var list []change
-	old := map[string]string{}
-	for _, a := range before {
-		old[a.name] = a.text
-	}
-	for _, a := range after {
-		if was, ok := old[a.name]; !ok || was != a.text {
-			list = append(list, change{name: a.name, before: orNone(was), after: a.text})
-		}
-		delete(old, a.name)
-	}
-	for _, a := range before {
-		if was, gone := old[a.name]; gone {
-			list = append(list, change{name: a.name, before: was, after: noneText})
-		}
-	}
-	return list
-}
-
-// changed is what the JSON of a set has beside the queue or the node: each attribute
-// before and after.
-type changed struct {
-	DryRun  bool                 `json:"dry_run"`
-	Changed map[string][2]string `json:"changed"`
-}
-
-func changedBy(list []change, dryRun bool) changed {
-	c := changed{DryRun: dryRun, Changed: map[string][2]string{}}
-	for _, one := range list {
-		c.Changed[one.name] = [2]string{one.before, one.after}
-	}
-	return c
-}
-
-// noneText stands for an attribute that is not set.
-const noneText = "none"
-
-func orNone(text string) string { return cmp.Or(text, noneText) }
-
 // changesText is for people: "threads none -> 20, paused false -> true".
-func changesText(list []change) string {
+func changesText(list []answer.Difference) string {
 	parts := make([]string, len(list))
-	for i, c := range list {
-		parts[i] = fmt.Sprintf("%s %s -> %s", c.name, orNone(c.before), orNone(c.after))
+	for i, d := range list {
+		parts[i] = fmt.Sprintf("%s %s -> %s", d.Name, cmp.Or(d.Before, answer.None), cmp.Or(d.After, answer.None))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -232,8 +175,8 @@ func showQueue(ctx context.Context, s *session, q *task.Queue) error {
 	if len(q.Damaged) > 0 {
 		table.Row("damaged", q.Damaged.Text()+"; nothing is taken from the queue until this is set anew")
 	}
-	for _, a := range queueAttributes(q) {
-		table.Row(a.name, dashText(a.text))
+	for _, a := range answer.QueueAttributes(q) {
+		table.Row(a.Name, dashText(a.Text))
 	}
 	if !q.Created.IsZero() {
 		table.Row("created", when(q.Created))
@@ -280,22 +223,14 @@ func addQueue(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	spec := task.QueueSpec{Name: name}
-	if err := setAll(&spec, set); err != nil {
-		return err
-	}
-	q, err := s.manager.AddQueue(ctx, spec, s.change())
+	added, err := answer.AddQueue(ctx, s.manager, name, set, s.change())
 	if errors.Is(err, task.ErrQueueExists) {
 		return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
 	}
 	if err != nil {
 		return err
 	}
-	return s.result(struct {
-		*task.Queue
-
-		DryRun bool `json:"dry_run"`
-	}{&q, s.dryRun}, func() { printAdded(s, &q) })
+	return s.result(added, func() { printAdded(s, added.Queue) })
 }
 
 func printAdded(s *session, q *task.Queue) {
@@ -305,7 +240,7 @@ func printAdded(s *session, q *task.Queue) {
 	if s.dryRun {
 		text = "would add queue " + q.Name
 	}
-	if set := changesOf(queueAttributes(&empty), queueAttributes(q)); len(set) > 0 {
+	if set := answer.Differences(answer.QueueAttributes(&empty), answer.QueueAttributes(q)); len(set) > 0 {
 		text += ": " + changesText(set)
 	}
 	s.printf("%s\n", cli.Safe(text))
@@ -328,24 +263,16 @@ func setQueue(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	before, err := readQueue(ctx, s, s.args[0])
+	q, err := answer.SetQueue(ctx, s.manager, s.args[0], set, s.change())
 	if err != nil {
-		return err
+		return s.unknownQueue(ctx, s.args[0], err)
 	}
-	after, err := s.manager.SetQueue(ctx, before.Name, func(q *task.QueueSpec) error { return setAll(q, set) }, s.change())
-	if err != nil {
-		return s.unknownQueue(ctx, before.Name, err)
-	}
-	changes := changesOf(queueAttributes(before), queueAttributes(&after))
-	return s.result(struct {
-		*task.Queue
-		changed
-	}{&after, changedBy(changes, s.dryRun)}, func() { printSet(s, "queue "+after.Name, changes) })
+	return s.result(q, func() { printSet(s, "queue "+q.Name, q.Differences) })
 }
 
 // printSet says what has changed of a queue or a node, also where others have changed
 // more meanwhile.
-func printSet(s *session, what string, changes []change) {
+func printSet(s *session, what string, changes []answer.Difference) {
 	text := what + ": " + changesText(changes)
 	switch {
 	case len(changes) == 0:
@@ -370,15 +297,6 @@ func (a *app) queueResume() *cobra.Command {
 	})
 }
 
-// paused is the JSON of pause and resume for one queue.
-type paused struct {
-	Name    string `json:"name"`
-	Paused  bool   `json:"paused"`
-	Was     bool   `json:"was"`
-	Running int64  `json:"running"`
-	DryRun  bool   `json:"dry_run"`
-}
-
 // pausing makes the verbs pause and resume.
 func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
@@ -387,13 +305,13 @@ func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all := []paused{}
+		all := []*answer.QueuePaused{}
 		for _, q := range queues {
-			change := func(q *task.QueueSpec) error { return q.Set(pausedField, strconv.FormatBool(pause)) }
-			if _, err := s.manager.SetQueue(ctx, q.Name, change, s.change()); err != nil {
+			done, err := answer.PauseQueue(ctx, s.manager, q, pause, s.change())
+			if err != nil {
 				return err
 			}
-			all = append(all, paused{Name: q.Name, Paused: pause, Was: q.Paused, Running: q.Running, DryRun: s.dryRun})
+			all = append(all, done)
 			if !s.json {
 				s.printf("queue %s: %s\n", cli.Safe(q.Name), pauseText(q, pause, s.dryRun))
 			}

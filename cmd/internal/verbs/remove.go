@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// removing makes the verb that removes queues or nodes by name. The output calls one a what, read finds it, and the
+// removing makes the verb that removes queues, nodes or tokens by name. The output calls one a what, read finds it, and the
 // error of remove names the remedy.
 func removing[T any](
 	a *app, what string, cmd *cobra.Command, read func(context.Context, *session, string) (*T, error),
@@ -110,4 +110,14 @@ func removeNode(ctx context.Context, s *session, name string) error {
 		return fmt.Errorf("%w; stop its workers first: %s", err, s.command("worker stop"))
 	}
 	return err
+}
+
+func (a *app) tokenRm() *cobra.Command {
+	return removing(a, tokenField, &cobra.Command{
+		Use: "rm NAME...", Aliases: []string{"remove", "revoke"}, Short: "Revoke tokens",
+		Long:    "rm revokes tokens, by name or by ID: the next request that shows one is refused.",
+		Example: "  tdf-manager token rm ci\n  tdf-manager token rm ci grafana --dry-run",
+	}, readToken, func(ctx context.Context, s *session, name string) error {
+		return s.manager.RevokeToken(ctx, name, s.change())
+	})
 }

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,10 +65,7 @@ func (a *app) managed(do verb, o manager.Options) verb {
 		if err := s.site.Check(ctx); err != nil {
 			return err
 		}
-		if s.cfg.TaskDefaults.Defaults == nil {
-			s.cfg.TaskDefaults.Defaults = task.Defaults{}
-		}
-		s.cfg.TaskDefaults.Defaults["archive"] = task.ArchiveAtOnce
+		s.cfg.TaskDefaults.ArchiveAtOnce()
 		var err error
 		if s.pinned, err = s.pin(); err != nil {
 			return err
@@ -240,25 +235,11 @@ func (s *session) finish(err error) error {
 		err = errors.Join(err, lost)
 	}
 	var coded cli.Coded
-	if !errors.As(err, &coded) && denied(err) {
+	if !errors.As(err, &coded) && bulk.Denied(err) {
 		return cli.WithCode(cli.ExitRedis, fmt.Errorf("[redis] username = %s: Redis does not let this user do it; %s: %w",
 			cmp.Or(s.cfg.Redis.Username, "default"), s.neededLogin(), err))
 	}
 	return withExitCode(err)
-}
-
-// denied reports whether Redis has refused a call because of an access list. In a
-// script it answers in words, and not by NOPERM.
-func denied(err error) bool {
-	var answer interface {
-		error
-		RedisError()
-	}
-	if !errors.As(err, &answer) {
-		return false
-	}
-	text := answer.Error()
-	return strings.HasPrefix(text, "NOPERM ") || strings.Contains(text, "The user executing the script can't ")
 }
 
 // neededLogin says with which login the verb works.
@@ -271,15 +252,6 @@ func (s *session) neededLogin() string {
 	default:
 		return "use the login of a manager, as " + s.command("acl manager") + " prints it"
 	}
-}
-
-// meant asks for the known name that is nearest to an unknown one; if none is
-// near, it is the remedy given.
-func meant(name string, known []string, remedy string) string {
-	if near := task.Nearest(name, known); near != "" {
-		return "did you mean " + strconv.Quote(near) + "?"
-	}
-	return remedy
 }
 
 // parseWhen reads a moment as the fields of tasks have it, inf as one that never comes. An empty text is the zero time.

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/top"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
-	"github.com/tdf-go/tdf/task"
 )
 
 func (a *app) stats() *cobra.Command {
@@ -38,49 +38,24 @@ func (a *app) stats() *cobra.Command {
 }
 
 func count(ctx context.Context, s *session) error {
-	all, err := s.manager.Count(ctx)
+	t, err := answer.Count(ctx, s.manager)
 	if err != nil {
 		return err
 	}
-	ended, retried, err := endedSoFar(ctx, s)
-	if err != nil {
-		return err
-	}
-	return s.result(struct {
-		Namespace string         `json:"namespace"`
-		States    manager.Counts `json:"states"`
-		Ended     manager.Counts `json:"ended"`
-		Retried   int64          `json:"retried"`
-		Total     int64          `json:"total"`
-		Left      int64          `json:"left"`
-	}{s.store.Namespace(), all, ended, retried, all.Total(), all.Left()}, func() {
+	return s.result(t, func() {
 		table := s.out.Table("STATE", "TASKS", "ENDED")
 		for _, state := range statemachine.States() {
 			soFar := ""
 			if state.IsOutcome() {
-				soFar = strconv.FormatInt(ended[state], 10)
+				soFar = strconv.FormatInt(t.Ended[state], 10)
 			}
-			table.Row(state, all[state], soFar)
+			table.Row(state, t.States[state], soFar)
 		}
-		table.Row("retried", "", retried)
-		table.Row("total", all.Total(), "")
-		table.Row("left", all.Left(), "")
+		table.Row("retried", "", t.Retried)
+		table.Row("total", t.Total, "")
+		table.Row("left", t.Left, "")
 		table.Flush()
 	})
-}
-
-// endedSoFar counts the tasks that came to each outcome since their queues were made, and those of them that were retried.
-func endedSoFar(ctx context.Context, s *session) (ended manager.Counts, retried int64, err error) {
-	queues, err := s.manager.Queues(ctx)
-	o := manager.Overview{Queues: queues}
-	return o.Ended(), retriedOf(queues), err
-}
-
-func retriedOf(queues []task.Queue) (n int64) {
-	for i := range queues {
-		n += queues[i].Retried
-	}
-	return n
 }
 
 // endedText says how tasks have ended; empty if none has.
@@ -108,16 +83,12 @@ func watch(ctx context.Context, s *session) error {
 		format = "\r\x1b[K%s"
 	}
 	for before := ""; ; {
-		counts, err := s.store.Count(ctx)
+		t, err := answer.Count(ctx, s.manager)
 		if err != nil {
 			return err
 		}
-		ended, retried, err := endedSoFar(ctx, s)
-		if err != nil {
-			return err
-		}
-		line := countsLine(counts)
-		if text := endedText(ended, retried); text != "" {
+		line := countsLine(t.States)
+		if text := endedText(t.Ended, t.Retried); text != "" {
 			line += "  (ended: " + text + ")"
 		}
 		if line != before {
@@ -208,7 +179,7 @@ func parseInterval(text string) (time.Duration, error) {
 // snapshot is what the screen shows of an overview.
 func snapshot(o manager.Overview, redis string) top.Snapshot {
 	done, failed := ended(o.Ended())
-	done += retriedOf(o.Queues)
+	done += answer.Retried(o.Queues)
 	o.Failures = slices.DeleteFunc(o.Failures, func(f manager.Failure) bool { return calledOff(f.Task.End()) })
 	return top.Snapshot{Overview: o, Redis: redis, Done: done, Failed: failed}
 }

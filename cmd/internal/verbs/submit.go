@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
@@ -250,12 +251,12 @@ func (sub *submission) do(ctx context.Context, s *session) (err error) {
 
 // await waits for the job, or, if some tasks were there before, for each task.
 func (sub *submission) await(ctx context.Context, s *session, opened []task.Opened) (err error) {
-	ids, _, existing := idsOf(opened)
+	done := answer.Opened(opened, sub.job)
 	names := plans.JobName(sub.job)
-	if len(existing) == 0 {
+	if len(done.Existing) == 0 {
 		err = waitJob(ctx, s, sub.job, 0)
 	} else {
-		names, err = ranges(ids), waitFor(ctx, s, ids, 0)
+		names, err = ranges(done.IDs), waitFor(ctx, s, done.IDs, 0)
 	}
 	if err != nil && ctx.Err() != nil {
 		s.note("the tasks go on; wait for them with: %s", s.command("wait %s", names))
@@ -318,28 +319,13 @@ func (sub *submission) checkWhat(s *session) error {
 	return sub.checkCommand(s, s.args[0])
 }
 
-// idsOf are the ids of tasks of a submission: of all, of those it opened, and of
-// those that were there before because of their keys.
-func idsOf(opened []task.Opened) (ids, fresh, existing []int64) {
-	ids, existing = make([]int64, 0, len(opened)), []int64{}
-	for _, o := range opened {
-		ids = append(ids, o.ID)
-		if o.Existing {
-			existing = append(existing, o.ID)
-		} else {
-			fresh = append(fresh, o.ID)
-		}
-	}
-	return ids, fresh, existing
-}
-
 // halfDone says what was opened before the error, and how to go on.
 func (sub *submission) halfDone(s *session, opened []task.Opened, total int, err error) error {
 	var broken *manager.SubmissionError
 	if !errors.As(err, &broken) {
 		return err
 	}
-	ids, _, _ := idsOf(opened)
+	ids := task.IDs(opened)
 	if errors.Is(err, task.ErrRequestKey) {
 		how := "no task was opened"
 		if len(ids) > 0 {
@@ -362,7 +348,7 @@ func (sub *submission) halfDone(s *session, opened []task.Opened, total int, err
 // warnOfLoss says, on stderr, that Redis may have lost some of the tasks that were opened
 // since it was in that life. key is the flag that repeats the submission.
 func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []task.Opened, key string) {
-	ids, _, _ := idsOf(opened)
+	ids := task.IDs(opened)
 	if len(ids) == 0 {
 		return
 	}
@@ -382,24 +368,12 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []t
 	s.warn("warning: %s; check with %s, or submit again with %s, which opens only what is missing", found, s.command("verify"), key)
 }
 
-// submitted are the tasks that were opened, and those that were there already.
-type submitted struct {
-	IDs      []int64     `json:"ids"`
-	Existing []int64     `json:"existing"`
-	Job      task.PlanID `json:"job,omitempty"`
-	DryRun   bool        `json:"dry_run"`
-	// Count is how many a dry run would open.
-	Count *int `json:"count,omitempty"`
-}
-
 func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec) {
-	ids, fresh, existing := idsOf(opened)
+	done := answer.Opened(opened, sub.job)
+	ids, fresh, existing := done.IDs, done.Fresh, done.Existing
 	switch {
 	case s.json:
-		if len(fresh) == 0 {
-			sub.job = 0 // it has no tasks, and is gone
-		}
-		s.out.JSON(submitted{IDs: ids, Existing: existing, Job: sub.job})
+		s.out.JSON(done)
 	case sub.quiet:
 		var text strings.Builder
 		for _, id := range ids {
@@ -434,7 +408,7 @@ func specText(spec *task.Spec) string {
 func (sub *submission) printDry(s *session, specs []task.Spec) {
 	switch {
 	case s.json:
-		s.out.JSON(submitted{IDs: []int64{}, Existing: []int64{}, DryRun: true, Count: new(len(specs))})
+		s.out.JSON(answer.WouldOpen(len(specs)))
 	case sub.quiet:
 	case len(specs) == 0:
 		s.printf("there is nothing to open\n")

@@ -1,14 +1,18 @@
 package verbs
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -33,7 +37,7 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 			return nil
 		})
 	case flags.Changed("from-json"):
-		lines, err = eachOf(s, sub.fromJSON, given, func(spec *task.Spec, text string) error { return readObject(spec, text, now) })
+		lines, err = eachOf(s, sub.fromJSON, given, func(spec *task.Spec, text string) error { return answer.ReadTask(spec, text, now) })
 	case flags.Changed("array"):
 		lines, err = sub.fromArray(s, given)
 	default:
@@ -202,4 +206,46 @@ func parseArray(text string) ([]int, error) {
 func digits(text string) (int, bool) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	return int(n), err == nil
+}
+
+// longestLine bounds a line; an input is no place for files.
+const longestLine = 16 << 20
+
+// eachOf makes a task of each line of a file. Flags stand for what a line leaves out.
+func eachOf(s *session, file string, given task.Spec, read func(*task.Spec, string) error) ([]line, error) {
+	flag := "each-line"
+	if s.cmd.Flags().Changed("from-json") {
+		flag = "from-json"
+		if len(s.args) > 0 {
+			return nil, cli.Usagef("words (%q) and --from-json cannot be given together; each object has its own", strings.Join(s.args, " "))
+		}
+	}
+	in, name, err := s.open(file)
+	if err != nil {
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--%s: %w; write the path of a file, or - for stdin", flag, err))
+	}
+	defer in.Close()
+	var lines []line
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, longestLine)
+	for scan.Scan() {
+		l := line{spec: given, file: name, number: len(lines) + 1}
+		if err := read(&l.spec, strings.TrimSuffix(scan.Text(), "\r")); err != nil {
+			return nil, cli.WithCode(cli.ExitUsage, l.at(err))
+		}
+		lines = append(lines, l)
+	}
+	if err := scan.Err(); err != nil {
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%s:%d: %w; nothing was opened", name, len(lines)+1, err))
+	}
+	return lines, nil
+}
+
+// open opens a file; - is stdin.
+func (s *session) open(file string) (in io.ReadCloser, name string, err error) {
+	if file == "-" {
+		return io.NopCloser(s.cmd.InOrStdin()), "stdin", nil
+	}
+	in, err = os.Open(file)
+	return in, file, err
 }

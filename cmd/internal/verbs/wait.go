@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -169,8 +171,8 @@ func finishWait(ctx context.Context, s *session, p manager.Progress, failed []in
 		return err
 	}
 	err = s.result(waitResult{
-		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
-		Unsuccessful: all, First: failures, Cut: jsonList(p.Cut), TimedOut: timedOut,
+		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: clean.List(p.NotReady),
+		Unsuccessful: all, First: failures, Cut: clean.List(p.Cut), TimedOut: timedOut,
 	}, func() { printFinish(s, p, failures, all, timedOut) })
 	if err != nil {
 		return err
@@ -371,7 +373,7 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	if reached.Cut, err = jobCut(ctx, s, p); err != nil {
 		return err
 	}
-	return finishWait(ctx, s, reached, failed, int((&job{Plan: *p}).unsuccessful()), late)
+	return finishWait(ctx, s, reached, failed, int((&answer.Job{Plan: *p}).Unsuccessful()), late)
 }
 
 // jobCut are the tasks of a job that lost a part of their output or files. Where none did, the job knows, and none is read.
@@ -393,7 +395,7 @@ func jobCut(ctx context.Context, s *session, p *task.Plan) (ids []int64, err err
 
 // jobFailures are the first tasks of a job that have not succeeded.
 func jobFailures(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
-	if bad := (&job{Plan: *p}).unsuccessful(); bad > 0 && int64(len(p.Failures)) == min(bad, mostFailures) {
+	if bad := (&answer.Job{Plan: *p}).Unsuccessful(); bad > 0 && int64(len(p.Failures)) == min(bad, mostFailures) {
 		return p.Failures, nil
 	}
 	sel := manager.Selection{Plan: p.ID, All: true, NotRetried: true}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 )
@@ -37,26 +38,17 @@ func (a *app) why() *cobra.Command {
 	return cmd
 }
 
-// explained is why a task, or what waits in a queue, does not run.
-type explained struct {
-	ID      int64               `json:"id,omitempty"`
-	Queue   string              `json:"queue,omitempty"`
-	Blocked bool                `json:"blocked"`
-	Reasons manager.Explanation `json:"reasons"`
-}
-
 // explain asks for the reasons, of the task that the argument names if no queue is named.
-func (s *session) explain(ctx context.Context, queue string) (found explained, err error) {
-	var reasons manager.Explanation
+func (s *session) explain(ctx context.Context, queue string) (*answer.Explained, error) {
 	if len(s.args) == 0 {
-		found.Queue = queue
-		reasons, err = s.manager.WhyQueue(ctx, queue)
-		err = s.unknownQueue(ctx, queue, err)
-	} else if found.ID, err = bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager)); err == nil {
-		reasons, err = s.manager.Why(ctx, found.ID)
+		found, err := answer.WhyQueue(ctx, s.manager, queue)
+		return found, s.unknownQueue(ctx, queue, err)
 	}
-	found.Blocked, found.Reasons = reasons.Blocked(), jsonList(reasons)
-	return found, err
+	id, err := bulk.ParseID(s.args[0], bulk.Newest(ctx, s.manager))
+	if err != nil {
+		return nil, err
+	}
+	return answer.Why(ctx, s.manager, id)
 }
 
 func printReasons(s *session, reasons manager.Explanation) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -57,7 +58,7 @@ func (s *session) workerNamed(name string, workers []task.Worker) (*task.Worker,
 	found, known := search(workers, name, func(w *task.Worker) string { return w.Name })
 	if found == nil {
 		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", task.ErrNoWorker, name,
-			meant(name, known, "see "+s.command("worker ls --all"))))
+			answer.Meant(name, known, "see "+s.command("worker ls --all"))))
 	}
 	return found, nil
 }
@@ -70,17 +71,11 @@ func (a *app) workerLs() *cobra.Command {
 			"task does not end; HEARTBEAT is the time since the last heartbeat.",
 		Args: cobra.NoArgs,
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
-			workers, err := s.manager.Workers(ctx)
+			workers, hidden, err := answer.Workers(ctx, s.manager, all)
 			if err != nil {
 				return err
 			}
-			shown := []task.Worker{}
-			for _, w := range workers {
-				if all || w.State != task.WorkerStopped {
-					shown = append(shown, w)
-				}
-			}
-			return s.result(shown, func() { printWorkers(s, shown, len(workers)-len(shown)) })
+			return s.result(workers, func() { printWorkers(s, workers, hidden) })
 		}),
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "stopped workers too")

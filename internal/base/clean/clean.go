@@ -1,10 +1,11 @@
 // Package clean makes text from elsewhere (names, outputs and errors of tasks,
-// answers of servers) fit for logs and terminals.
+// answers of servers) fit for logs and terminals, and values fit for those who read JSON.
 package clean
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/url"
 	"regexp"
 	"strings"
@@ -76,6 +77,20 @@ func escaped(r rune, text string) string {
 		return fmt.Sprintf(`\U%08x`, r)
 	}
 }
+
+// WriteJSON writes v as one JSON value with a line end, indented, and without the escapes that only HTML needs.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+// List is the list for JSON: [] instead of null for nil.
+func List[T any](list []T) []T { return append([]T{}, list...) }
 
 // Hidden stands where something was masked.
 const Hidden = "***"

@@ -1,6 +1,8 @@
 package clean
 
 import (
+	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"unicode"
@@ -88,5 +90,18 @@ func TestValues(t *testing.T) {
 		if got := Values(text); got != want {
 			t.Errorf("%q is masked as %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := WriteJSON(&out, []any{1.5, "a<b>&\x1b"})
+	want := "[\n  1.5,\n  \"a<b>&\\u001b\"\n]\n"
+	if err != nil || out.String() != want {
+		t.Errorf("got %v %s", err, out.String())
+	}
+	if err := WriteJSON(&out, math.NaN()); err == nil {
+		t.Error("NaN has no JSON form")
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // Main runs a command with the arguments of the process under a context that
@@ -114,7 +116,7 @@ func (r *rootCommand) classify(err error) error {
 func (r *rootCommand) print(executed *cobra.Command, err error) {
 	if r.wantsJSON(executed) {
 		// The exit code tells of a stdout that cannot be written.
-		_ = WriteJSON(r.OutOrStdout(), map[string]any{"error": err.Error(), "code": ExitCode(err)})
+		_ = clean.WriteJSON(r.OutOrStdout(), map[string]any{"error": err.Error(), "code": ExitCode(err)})
 		return
 	}
 	printError(r.ErrOrStderr(), r.Name(), err)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -10,18 +9,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 )
-
-// WriteJSON writes v as one JSON value with a line end, indented, and without
-// the escapes that only HTML needs. Use Float for numbers that may be infinite.
-func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("write JSON: %w", err)
-	}
-	return nil
-}
 
 // Output is what a command writes for its caller. It keeps the first error, such
 // as that of a closed pipe, and writes nothing after it: a command looks at Err
@@ -51,10 +38,10 @@ func (o *Output) write(what, text string) {
 	}
 }
 
-// JSON writes v as [WriteJSON] does.
+// JSON writes v as [clean.WriteJSON] does.
 func (o *Output) JSON(v any) {
 	if o.err == nil {
-		o.err = WriteJSON(o.w, v)
+		o.err = clean.WriteJSON(o.w, v)
 	}
 }
 

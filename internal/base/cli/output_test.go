@@ -103,19 +103,6 @@ func TestNothingFollowsAnError(t *testing.T) {
 	}
 }
 
-func TestWriteJSON(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	err := WriteJSON(&out, []any{1.5, "a<b>&\x1b"})
-	want := "[\n  1.5,\n  \"a<b>&\\u001b\"\n]\n"
-	if err != nil || out.String() != want {
-		t.Errorf("got %v %s", err, out.String())
-	}
-	if err := WriteJSON(&out, math.NaN()); err == nil {
-		t.Error("NaN has no JSON form")
-	}
-}
-
 func TestBuildOf(t *testing.T) {
 	t.Parallel()
 	info := &debug.BuildInfo{Main: debug.Module{Version: "v9"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "fed"}}}

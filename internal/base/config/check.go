@@ -31,6 +31,9 @@ func (l *loader) readSecrets() {
 		l.warnIfExposed(l.file.Path)
 	}
 	l.warnIfExposed(redis.KeyFile)
+	if l.file.Kind == ForServer {
+		l.warnIfExposed(l.file.HTTP.KeyFile)
+	}
 	if l.file.Kind == ForWorker {
 		l.warnIfExposed(l.file.Worker.NetrcFile)
 	}
@@ -114,6 +117,7 @@ func (l *loader) check() {
 	l.checkTopology()
 	l.checkDurability()
 	l.checkTLS()
+	l.checkHTTP()
 	l.checkTaskDefaults()
 	l.checkServer()
 	l.checkManager()
@@ -174,18 +178,44 @@ func (l *loader) checkDurability() {
 
 func (l *loader) checkTLS() {
 	redis := &l.file.Redis
+	l.checkPair("redis", redis.CertFile, redis.KeyFile)
+	if !redis.TLS {
+		l.checkUnused("redis", "has no effect without tls", "write tls=true, or remove the line",
+			"ca_file", "cert_file", "key_file", "server_name")
+	}
+}
+
+func (l *loader) checkHTTP() {
+	http := &l.file.HTTP
+	l.checkPair("http", http.CertFile, http.KeyFile)
+	if http.CertFile != "" && http.Insecure {
+		l.refuse("http", "insecure", "has no effect with cert_file", "write insecure=false, or remove cert_file and key_file")
+	}
 	switch {
-	case redis.CertFile != "" && redis.KeyFile == "":
-		l.refuse("redis", "key_file", "missing, although cert_file is set", "name the file of the certificate's key")
-	case redis.CertFile == "" && redis.KeyFile != "":
-		l.refuse("redis", "cert_file", "missing, although key_file is set", "name the file of the certificate")
+	case http.Listen == "":
+		l.checkUnused("http", "has no effect without listen", "write listen, for example listen=127.0.0.1:7480, or remove the line",
+			"cert_file", "key_file")
+	case http.CertFile == "" && !http.Insecure && !loopback(http.Listen):
+		l.refuse("http", "listen", "not a loopback address, and without cert_file nothing is encrypted",
+			"name cert_file and key_file, or write 127.0.0.1:7480, or insecure=true in [http] where everyone on the way may read")
 	}
-	if redis.TLS {
-		return
+}
+
+// checkPair refuses a certificate without a key, and a key without a certificate.
+func (l *loader) checkPair(section, cert, key string) {
+	switch {
+	case cert != "" && key == "":
+		l.refuse(section, "key_file", "missing, although cert_file is set", "name the file of the certificate's key")
+	case cert == "" && key != "":
+		l.refuse(section, "cert_file", "missing, although key_file is set", "name the file of the certificate")
 	}
-	for _, key := range []string{"ca_file", "cert_file", "key_file", "server_name"} {
-		if s := l.file.settings["redis."+key]; none(s.text) != "" {
-			l.refuse("redis", key, "has no effect without tls", "write tls=true, or remove the line")
+}
+
+// checkUnused refuses keys that are given and mean nothing.
+func (l *loader) checkUnused(section, problem, remedy string, keys ...string) {
+	for _, key := range keys {
+		if s := l.file.settings[section+"."+key]; none(s.text) != "" {
+			l.refuse(section, key, problem, remedy)
 		}
 	}
 }
@@ -197,10 +227,6 @@ func (l *loader) checkTaskDefaults() {
 }
 
 func (l *loader) checkServer() {
-	if at := l.file.HTTP.Listen; at != "" && !l.file.HTTP.Insecure && !loopback(at) {
-		l.refuse("http", "listen", "not a loopback address: other hosts could ask what runs here",
-			"write 127.0.0.1:7480, or insecure=true in [http] where everyone who can connect may know")
-	}
 	if s := &l.file.Server; s.ArchiveDir != "" && len(s.ArchiveRetention) == 0 {
 		l.refuse("server", "archive_dir", "without archive_retention nothing is ever written there",
 			"write archive_retention, for example 7d, or remove archive_dir")
@@ -222,6 +248,10 @@ func (l *loader) checkFiles() {
 	l.checkReadable("redis", "ca_file", redis.CAFile)
 	l.checkReadable("redis", "cert_file", redis.CertFile)
 	l.checkReadable("redis", "key_file", redis.KeyFile)
+	if l.file.Kind == ForServer {
+		l.checkReadable("http", "cert_file", l.file.HTTP.CertFile)
+		l.checkReadable("http", "key_file", l.file.HTTP.KeyFile)
+	}
 	if l.file.Kind == ForWorker {
 		l.checkReadable("worker", "netrc_file", l.file.Worker.NetrcFile)
 		l.checkReadable("worker", "ca_file", l.file.Worker.CAFile)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 )
@@ -56,8 +57,12 @@ func TestRefusedValues(t *testing.T) {
 		{"http", "listen=7480", "not host:port"},
 		{"http", "listen=127.0.0.1:70000", "port out of range"},
 		{"http", "listen=0.0.0.0:7480", "not a loopback address"},
+		{"http", "listen=0.0.0.0:7480\ncert_file=x.pem\nkey_file=x.key\ninsecure=true", "has no effect with cert_file"},
 		{"http", "listen=:7480\ninsecure=false", "not a loopback address"},
 		{"http", "insecure=perhaps", "neither true nor false"},
+		{"http", "listen=0.0.0.0:0\ncert_file=x.pem", "missing, although cert_file is set"},
+		{"http", "listen=127.0.0.1:0\nkey_file=x.pem", "missing, although key_file is set"},
+		{"http", "cert_file=x.pem\nkey_file=x.pem", "has no effect without listen"},
 		{"server", "round_duration=0", "out of range"},
 		{"server", "round_duration=-1", "negative"},
 		{"server", "round_duration=-1s", "negative"},
@@ -189,6 +194,38 @@ func TestRefusedValues(t *testing.T) {
 				t.Errorf("section, key or sentinel missing in %#v", e)
 			}
 		})
+	}
+}
+
+// The certificate of [http] is the server's alone, and lets it listen anywhere.
+func TestCertificateOfHTTP(t *testing.T) {
+	t.Parallel()
+	pem := passwordFile(t, "x", 0o600)
+	lines := func(cert, key string) string {
+		return with("http", "listen=0.0.0.0:0\ncert_file="+cert+"\nkey_file="+key)
+	}
+	if f := mustLoad(t, lines(pem, pem), ForServer); len(f.Warnings()) > 0 || f.HTTP.CertFile != pem || f.HTTP.KeyFile != pem {
+		t.Errorf("%+v, warnings %v", f.HTTP, f.Warnings())
+	}
+	for key, text := range map[string]string{"cert_file": lines("/no/such.pem", pem), "key_file": lines(pem, "/no/such.pem")} {
+		e := refused(t, text, ForServer)
+		if e.Key != key || !strings.Contains(e.Problem, "cannot be read") || !errors.Is(e, os.ErrNotExist) {
+			t.Errorf("%s: %v", key, e)
+		}
+		mustLoad(t, text, ForWorker) // of a file for all programs
+	}
+	exposed := passwordFile(t, "x", 0o600)
+	if err := os.Chmod(exposed, 0o644); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	if f := mustLoad(t, lines(exposed, pem), ForServer); len(f.Warnings()) > 0 {
+		t.Errorf("of a certificate that all may read: %v", f.Warnings())
+	}
+	if f := mustLoad(t, lines(pem, exposed), ForServer); len(f.Warnings()) != 1 || !strings.Contains(f.Warnings()[0], exposed) {
+		t.Errorf("of a key that all can read: %v", f.Warnings())
+	}
+	if f := mustLoad(t, lines(pem, exposed), ForWorker); len(f.Warnings()) > 0 {
+		t.Errorf("of a key that a worker does not read: %v", f.Warnings())
 	}
 }
 

@@ -129,8 +129,9 @@ type TDF struct {
 
 // HTTP holds the section [http].
 type HTTP struct {
-	Listen   string // empty for nowhere
-	Insecure bool
+	Listen            string // empty for nowhere
+	CertFile, KeyFile string // with them over TLS
+	Insecure          bool
 }
 
 // Server holds the section [server].
@@ -254,6 +255,14 @@ const (
 type TaskDefaults struct {
 	task.Defaults
 	AddRandomStartOffset bool
+}
+
+// ArchiveAtOnce lets tasks be archived when they end, unless the task or its queue says otherwise: their opener waits for no handlers.
+func (d *TaskDefaults) ArchiveAtOnce() {
+	if d.Defaults == nil {
+		d.Defaults = task.Defaults{}
+	}
+	d.Defaults["archive"] = task.ArchiveAtOnce
 }
 
 // Check refuses values that contradict each other. The error is an *Error.

@@ -293,6 +293,8 @@ func TestNarrowKeys(t *testing.T) {
 		{access.Worker, []any{"ZADD", "ns:failed", "1", "1"}},
 		{access.Worker, []any{"HSET", "ns:managers", "a", "b"}},
 		{access.Worker, []any{"GET", "ns:request:k"}},
+		{access.Worker, []any{"HGET", "ns:tokens", "id"}},
+		{access.Viewer, []any{"HSET", "ns:tokens", "id", "x"}},
 		{access.Manager, []any{"SET", "ns:claim:w", "1"}},
 		{access.Manager, []any{"ZADD", "ns:lease", "1", "w"}},
 		{access.Manager, []any{"HSET", "ns:epochs", "1", "x"}},

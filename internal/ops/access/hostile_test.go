@@ -164,6 +164,14 @@ var deeds = []deed{
 		[]way{{"ZADD :purged_ids 9 1"}, {"HSET :epochs 2 x"}, {"HSET :set_aside 1 x"}}, nil,
 	},
 	{
+		"give itself an access token of the HTTP interface, or revoke those of others", yes, no, yes, no,
+		[]way{{"HSET :tokens id x"}, {"HDEL :tokens id"}, {"DEL :tokens"}}, nil,
+	},
+	{
+		"read who has access tokens, and their hashes", yes, no, yes, yes,
+		[]way{{"HGETALL :tokens"}, {"HGET :tokens id"}, {"HVALS :tokens"}}, nil,
+	},
+	{
 		"tell the programs of the namespace that something has changed", yes, yes, yes, no,
 		[]way{{"PUBLISH :changed x"}, {"PUBLISH :rules x"}}, nil,
 	},

@@ -151,7 +151,7 @@ var (
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*", "errand:*", "answer:*",
-		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*", "blobs", "blob:*",
+		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*", "blobs", "blob:*", "tokens",
 	})
 )
 

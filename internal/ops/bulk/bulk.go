@@ -1,11 +1,10 @@
 // Package bulk is for verbs that change many tasks: it reads which ones a person means,
-// and counts what became of them.
+// changes them, and tells what became of them.
 package bulk
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -262,65 +261,4 @@ func Newest(ctx context.Context, m *manager.Manager) func() (Last, error) {
 		}
 		return last, nil
 	}
-}
-
-// Tally is what became of many tasks.
-type Tally struct {
-	// Done are the tasks that changed, by what was done to them.
-	Done map[string][]Affected
-	// Refused are those that did not change; Missing are not there.
-	Refused []Refusal
-	Missing []int64
-}
-
-// Affected is a task that was changed, and the one opened for it if there is one.
-type Affected struct {
-	ID  int64 `json:"id"`
-	New int64 `json:"new,omitempty"`
-}
-
-// Refusal is a task that stays as it is.
-type Refusal struct {
-	ID    int64
-	State statemachine.State
-	Err   error
-}
-
-// AddChanges counts what [manager.Manager.Cancel], Hold or Unhold has answered. effect names what was done.
-func (t *Tally) AddChanges(changes []manager.Change, effect func(*manager.Change) string) {
-	for i := range changes {
-		c := &changes[i]
-		t.add(c.Err, effect(c), Affected{ID: c.ID}, c.Before)
-	}
-}
-
-// AddRetried counts what [manager.Manager.Retry] has answered: "opened" are new tasks, "existing" were opened before.
-func (t *Tally) AddRetried(retried []manager.Retried) {
-	for i := range retried {
-		r := &retried[i]
-		t.add(r.Err, map[bool]string{false: "opened", true: "existing"}[r.Existing], Affected{ID: r.ID, New: r.New}, r.Ended)
-	}
-}
-
-func (t *Tally) add(err error, effect string, one Affected, state statemachine.State) {
-	switch {
-	case err == nil:
-		if t.Done == nil {
-			t.Done = map[string][]Affected{}
-		}
-		t.Done[effect] = append(t.Done[effect], one)
-	case errors.Is(err, task.ErrNoTask) && !errors.Is(err, task.ErrPurged):
-		t.Missing = append(t.Missing, one.ID)
-	default:
-		t.Refused = append(t.Refused, Refusal{ID: one.ID, State: state, Err: err})
-	}
-}
-
-// Empty reports whether nothing was counted.
-func (t *Tally) Empty() bool { return len(t.Done)+len(t.Refused)+len(t.Missing) == 0 }
-
-// WrongState reports whether the task is in the wrong state, and nothing else is wrong with it.
-func (r *Refusal) WrongState() bool {
-	var wrong *statemachine.TransitionError
-	return errors.As(r.Err, &wrong) || errors.Is(r.Err, task.ErrNotEnded)
 }

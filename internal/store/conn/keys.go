@@ -131,6 +131,9 @@ func (k Keys) Nodes() string { return k.prefix + "nodes" }
 // Node is the record of one node.
 func (k Keys) Node(name string) string { return k.prefix + "node:" + name }
 
+// Tokens is a hash of the access tokens: id to "name role sha256 created expires by".
+func (k Keys) Tokens() string { return k.prefix + "tokens" }
+
 // BusyQueue is the set of the ids of a queue that run.
 func (k Keys) BusyQueue(queue string) string { return k.prefix + "busy:queue:" + queue }
 

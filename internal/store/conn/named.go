@@ -41,7 +41,7 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 		"workerIDs": Keys.WorkerIDs, "lease": Keys.Lease, "follow": Keys.Follow, "changed": Keys.Changed, "queues": Keys.Queues,
 		"nodes": Keys.Nodes, "full": Keys.Full, "epochs": Keys.Epochs, "planID": Keys.PlanID, "plans": Keys.Plans,
 		"draining": Keys.Draining, "keepers": Keys.Keepers, "purged": Keys.Purged, "purgedIDs": Keys.PurgedIDs,
-		"suspects": Keys.Suspects, "rules": Keys.Rules,
+		"suspects": Keys.Suspects, "rules": Keys.Rules, "tokens": Keys.Tokens,
 	} {
 		names[name] = keyName{begins: key(Keys{}), whose: namespace}
 	}

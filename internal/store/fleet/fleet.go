@@ -1,5 +1,5 @@
 // Package fleet keeps what runs tasks and where they may run: workers and managers with
-// their leases, nodes, queues and their limits.
+// their leases, nodes, queues and their limits; and the access tokens of who asks for it over HTTP.
 package fleet
 
 import (
@@ -28,6 +28,8 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"order":    {Writes: true},
 	"token":    {Writes: true, Relieves: true},
 	"presence": {Writes: true, Relieves: true},
+	"grant":    {Libs: []string{conn.LibTypes}, Writes: true},
+	"revoke":   {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
 	"keep":     {Libs: []string{conn.LibPages}, Writes: true, Relieves: true},
 	"workers":  {},
 }}

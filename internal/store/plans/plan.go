@@ -259,6 +259,35 @@ func (s *Plans) PlanTasks(ctx context.Context, id task.PlanID, offset, limit int
 	return numbers[int64](names), nil
 }
 
+// PlanTasksBefore returns the ids of up to most tasks of a plan, those that were added last before the task at a rank, in the order in
+// which they were added. A negative rank means the end of the list. first is the rank of the first id, 0 if there is none. A damaged id
+// comes as 0.
+func (s *Plans) PlanTasksBefore(ctx context.Context, id task.PlanID, rank, most int) (ids []int64, first int, err error) {
+	key := s.Keys.PlanTasks(id)
+	if rank < 0 {
+		all, err := s.Redis.LLen(ctx, key).Result()
+		if err != nil {
+			return nil, 0, s.Failed("plan", err)
+		}
+		rank = int(all)
+	}
+	if rank == 0 {
+		return nil, 0, nil
+	}
+	first = max(0, rank-most)
+	names, err := s.Redis.LRange(ctx, key, int64(first), int64(rank-1)).Result()
+	if err != nil {
+		return nil, 0, s.Failed("plan", err)
+	}
+	if len(names) == 0 {
+		return nil, 0, nil
+	}
+	for _, name := range names {
+		ids = append(ids, conn.IDOf(name))
+	}
+	return ids, first, nil
+}
+
 func numbers[ID int64 | task.PlanID](texts []string) []ID {
 	ids := make([]ID, 0, len(texts))
 	for _, text := range texts {

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -126,6 +127,33 @@ func (s *Tasks) IDs(ctx context.Context, state statemachine.State, offset, limit
 		return nil, s.Failed("list", err)
 	}
 	return idsOf(texts), nil
+}
+
+// Ranked is a task as a state lists it, in the order of Score; see [conn.Keys.State].
+type Ranked struct {
+	State statemachine.State
+	ID    int64
+	Score float64
+}
+
+// Newest lists tasks one state after the other, of each what came into it last first: up to most, and fewer only if there are no more.
+// Unless after is zero, they are those behind it in the first state, also if it has left its place there.
+func (s *Tasks) Newest(ctx context.Context, states []statemachine.State, after Ranked, most int) ([]Ranked, error) {
+	sets := make([]string, len(states))
+	for i, state := range states {
+		sets[i] = s.Keys.State(state)
+	}
+	score := strconv.FormatFloat(after.Score, 'g', -1, 64)
+	r, err := s.RunList(ctx, "newest", conn.Subject{More: sets}, score, conn.IDText(after.ID), most)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Ranked, 0, len(r)/3)
+	for of := range slices.Chunk(r, 3) {
+		score, _ := strconv.ParseFloat(of.Text(2), 64)
+		found = append(found, Ranked{states[of.Number(0)], of.Number(1), score})
+	}
+	return found, nil
 }
 
 // Page is a part of a set by rank, the oldest first. The zero Page is empty.

@@ -39,6 +39,7 @@ var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn
 	"follow": {Writes: true},
 	"chunks": {Writes: true},
 	"load":   {Libs: []string{conn.LibLight}},
+	"newest": {},
 }}
 
 // Tasks is the room of tasks in one namespace.

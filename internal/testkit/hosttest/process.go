@@ -1,5 +1,5 @@
 // Package hosttest gives tests what they need of their host: a port, a wire that can be cut, a disk that fills or does not write, a
-// terminal of the kernel, and the processes of a program, wherever they went.
+// terminal of the kernel, certificates, and the processes of a program, wherever they went.
 //
 // The package is imported from _test.go files only.
 package hosttest

@@ -1,0 +1,276 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/ops/answer"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+const (
+	oneTask   = "application/json"
+	manyTasks = "application/jsonl"
+	// mostTasks is the longest body with tasks, sendTimeout the longest pause while it is sent.
+	mostTasks   = 256 << 20
+	sendTimeout = 10 * time.Second
+)
+
+func (a *api) submission() {
+	add(a, operation{
+		method: http.MethodPost, path: "/tasks", id: "submit-tasks", tag: "tasks", role: task.TokenSubmit, status: http.StatusCreated,
+		does: "Open a task, or many as a job",
+		detail: "The body is a task, or as application/jsonl one on each line, up to 256 MiB. All of them are checked before the first is " +
+			"opened. Those of a body become one job. Sent again with the same Idempotency-Key within 24 hours, the same tasks are opened " +
+			"once, also where the first request was cut off; other tasks under that key are refused.",
+	}, a.submit)
+	// huma would read and check a body that it knows of before that.
+	a.huma.OpenAPI().Paths[root+"/tasks"].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		oneTask:   {Schema: newTask()},
+		manyTasks: {Schema: &huma.Schema{Type: huma.TypeString, Description: "A task in JSON on each line."}},
+	}}
+}
+
+// submitIn is a submission: the tasks are read from the body as it comes.
+type submitIn struct {
+	Key    string   `header:"Idempotency-Key" maxLength:"200" doc:"Name of the submission, which makes it safe to send it again."`
+	DryRun bool     `query:"dry_run" doc:"Check the tasks, and open none."`
+	Name   string   `query:"name" maxLength:"256" doc:"Name of the job, for people."`
+	Window int      `query:"window" minimum:"0" doc:"Most tasks of the job that are open or run at a time; 0 for any number."`
+	After  []string `query:"after" maxItems:"100" doc:"Jobs that must end before it, such as j6, or j6:any or j6:failure for how."`
+
+	kind string
+	body io.Reader
+	rc   *http.ResponseController
+}
+
+// Resolve implements [huma.Resolver].
+func (in *submitIn) Resolve(ctx huma.Context) []error {
+	r, w := humago.Unwrap(ctx)
+	in.kind, _, _ = mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), oneTask)) // an odd one is none of ours
+	in.body, in.rc = r.Body, http.NewResponseController(w)
+	return nil
+}
+
+type submitted struct {
+	Location string `header:"Location" doc:"The task, if it is one."`
+	Body     *answer.Submitted
+}
+
+func (a *api) submit(ctx context.Context, in *submitIn) (*submitted, error) {
+	text, err := in.receive()
+	if err != nil {
+		return nil, err
+	}
+	defer text.Close() //nolint:errcheck // it was only read
+	now, err := a.m.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := &incoming{a: a, text: text, many: in.kind == manyTasks, now: now}
+	n, err := all.check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := in.job(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if in.DryRun {
+		return &submitted{Body: answer.WouldOpen(n)}, nil
+	}
+	return a.open(ctx, in, all, spec)
+}
+
+// open opens tasks that were checked.
+func (a *api) open(ctx context.Context, in *submitIn, all *incoming, spec task.PlanSpec) (*submitted, error) {
+	c, key, job := callerOf(ctx), cmp.Or(in.Key, rand.Text()), task.PlanID(0)
+	opened, err := a.m.SubmitAll(ctx, all.specs(), manager.WithRequestKey("http "+c.ID+" "+key),
+		manager.AsJob(spec, func(id task.PlanID) { job = id }))
+	if err = errors.Join(err, all.err); err != nil {
+		return nil, halfDone(len(opened), key, err)
+	}
+	out := &submitted{Body: answer.Opened(opened, job)}
+	if len(opened) == 1 {
+		out.Location = fmt.Sprintf("%s/tasks/%d", root, opened[0].ID)
+	}
+	_ = in.rc.SetWriteDeadline(time.Now().Add(sendTimeout))
+	return out, nil
+}
+
+// halfDone says what was opened before an error, and how to go on.
+func halfDone(opened int, key string, err error) error {
+	if errors.Is(err, task.ErrRequestKey) {
+		return newProblem(http.StatusConflict, "Idempotency-Key "+key+" was used for other tasks; give another one to another submission")
+	}
+	if opened == 0 {
+		return err
+	}
+	return retryAfter(newProblem(http.StatusServiceUnavailable, fmt.Sprintf("only %d tasks were opened: %v; to open the others, and none "+
+		"twice, send it again with Idempotency-Key: %s", opened, err, key)))
+}
+
+// receive keeps the body in a file, since it is read twice.
+func (in *submitIn) receive() (*disk.Scratch, error) {
+	most := int64(mostBody)
+	switch in.kind {
+	case oneTask:
+	case manyTasks:
+		most = mostTasks
+	default:
+		return nil, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: send %s for a task, or %s for many",
+			in.kind, oneTask, manyTasks))
+	}
+	text, err := disk.NewScratch("")
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(text, io.LimitReader(&patient{in.body, in.rc}, most+1))
+	switch {
+	case err != nil:
+		err = newProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v; nothing was opened", err))
+	case n > most:
+		err = newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body of %s has at most %d bytes; nothing was opened", in.kind, most))
+	default:
+		_ = in.rc.SetWriteDeadline(time.Time{}) // opening takes its time; a writer without deadlines has none to lift
+		return text, nil
+	}
+	return nil, errors.Join(err, text.Close())
+}
+
+// patient reads a body however long it is, as long as it comes.
+type patient struct {
+	io.Reader
+
+	rc *http.ResponseController
+}
+
+// Read implements [io.Reader].
+func (p *patient) Read(to []byte) (int, error) {
+	if err := p.rc.SetReadDeadline(time.Now().Add(sendTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err //nolint:wrapcheck // the caller says what it was
+	}
+	return p.Reader.Read(to)
+}
+
+// job is what the tasks become.
+func (in *submitIn) job(ctx context.Context, a *api) (task.PlanSpec, error) {
+	spec := task.PlanSpec{Name: in.Name, Window: in.Window}
+	for _, text := range in.After {
+		name, on, _ := strings.Cut(text, ":")
+		id := bulk.JobOf(name)
+		if id == 0 || task.CheckNeeds([]task.Need{{Task: int64(id), On: task.When(on)}}, 0) != nil {
+			return spec, &statemachine.FieldError{Field: "after", Value: text, Want: "a job, such as j6, or j6:any or j6:failure for how it may end"}
+		}
+		if _, err := a.m.Plan(ctx, id); err != nil {
+			return spec, err
+		}
+		spec.After = append(spec.After, task.PlanNeed{Plan: id, On: task.When(on)})
+	}
+	return spec, nil
+}
+
+// incoming are the tasks of a body.
+type incoming struct {
+	a    *api
+	text io.ReadSeeker
+	many bool
+	now  time.Time
+	err  error
+}
+
+// check reads all tasks, and returns how many there are.
+func (in *incoming) check(ctx context.Context) (n int, err error) {
+	queues := map[string]error{"": nil}
+	for spec := range in.specs() {
+		n++
+		err := in.a.m.Check(spec)
+		if err == nil && strings.HasPrefix(spec.Stdin, task.FilePrefix) {
+			err = &statemachine.FieldError{Field: "stdin", Value: spec.Stdin, Want: "blob:sha256=HASH; files of the server are not read"}
+		}
+		if err == nil {
+			if _, known := queues[spec.Queue]; !known {
+				_, queues[spec.Queue] = in.a.m.Queue(ctx, spec.Queue)
+			}
+			err = queues[spec.Queue]
+		}
+		if err != nil {
+			return n, in.at(n, err)
+		}
+	}
+	if n == 0 && in.err == nil {
+		return 0, newProblem(http.StatusUnprocessableEntity, "the body has no task; send one in JSON")
+	}
+	return n, in.err
+}
+
+// at names the line of an error.
+func (in *incoming) at(line int, err error) error {
+	if errors.Is(err, task.ErrUnreachable) {
+		return err
+	}
+	place := "body"
+	if in.many {
+		place = fmt.Sprintf("line %d", line)
+	}
+	detail := &huma.ErrorDetail{Location: place, Message: err.Error()}
+	if field, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		detail = &huma.ErrorDetail{Location: place + "." + field.Field, Value: field.Value, Message: "want " + field.Want}
+	}
+	return newProblem(http.StatusUnprocessableEntity, fmt.Sprintf("%s: %v; nothing was opened", place, err), detail)
+}
+
+// specs reads the tasks one after the other, from the first on, until one cannot be: then err says why.
+func (in *incoming) specs() iter.Seq[task.Spec] {
+	return func(yield func(task.Spec) bool) {
+		if _, in.err = in.text.Seek(0, io.SeekStart); in.err != nil {
+			return
+		}
+		scan := bufio.NewScanner(in.text)
+		scan.Buffer(nil, mostBody)
+		if !in.many {
+			scan.Split(whole)
+		}
+		n := 0
+		for scan.Scan() {
+			n++
+			var spec task.Spec
+			if err := answer.ReadTask(&spec, string(bytes.TrimSuffix(scan.Bytes(), []byte("\r"))), in.now); err != nil {
+				in.err = in.at(n, err)
+				return
+			}
+			if !yield(spec) {
+				return
+			}
+		}
+		if err := scan.Err(); err != nil {
+			in.err = in.at(n+1, err)
+		}
+	}
+}
+
+// whole makes one token of all that is there.
+func whole(data []byte, atEnd bool) (int, []byte, error) {
+	if !atEnd || len(data) == 0 {
+		return 0, nil, nil
+	}
+	return len(data), data, nil
+}

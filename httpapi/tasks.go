@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tdf-go/tdf/internal/ops/answer"
+	"github.com/tdf-go/tdf/internal/ops/bulk"
+	"github.com/tdf-go/tdf/task"
+)
+
+func (a *api) tasks() {
+	const tag = "tasks"
+	add(a, operation{
+		method: http.MethodGet, path: "/tasks", id: "list-tasks", tag: tag, role: task.TokenRead,
+		does: "List the tasks that fit all conditions", detail: pagesHelp + " Rounds has the present round only, with its place and progress.",
+	}, a.list)
+	add(a, operation{
+		method: http.MethodGet, path: "/tasks/{id}", id: "show-task", tag: tag, role: task.TokenRead,
+		does: "Show a task with all its rounds and its log",
+	}, of(a.m.Task))
+	add(a, operation{
+		method: http.MethodGet, path: "/tasks/{id}/why", id: "explain-task", tag: tag, role: task.TokenRead,
+		does: "Say why a task waits, or how it ended, and the remedy",
+	}, of(func(ctx context.Context, id int64) (*answer.Explained, error) { return answer.Why(ctx, a.m, id) }))
+	add(a, operation{
+		method: http.MethodGet, path: "/tasks/{id}/history", id: "list-task-events", tag: tag, role: task.TokenRead,
+		does:   "List the recorded events of a task",
+		detail: "Redis keeps the newest events of the namespace only; the log of the task goes back to its creation.",
+	}, of(func(ctx context.Context, id int64) (*answer.Events, error) { return answer.History(ctx, a.m, id) }))
+	add(a, operation{
+		method: http.MethodGet, path: "/stats", id: "count-tasks", tag: tag, role: task.TokenRead, does: "Count the tasks in each state",
+	}, func(ctx context.Context, _ *struct{}) (*body[*answer.Totals], error) {
+		found, err := answer.Count(ctx, a.m)
+		return &body[*answer.Totals]{found}, err
+	})
+}
+
+// of serves what there is about a task.
+func of[T any](read func(ctx context.Context, id int64) (T, error)) func(context.Context, *taskID) (*body[T], error) {
+	return func(ctx context.Context, in *taskID) (*body[T], error) {
+		found, err := read(ctx, in.ID)
+		return &body[T]{found}, err
+	}
+}
+
+const pagesHelp = "State by state, what came into it last is first; open tasks are in the order of their ids as text. The header Link " +
+	"leads to the next page, until there is none; a page may have fewer tasks than asked for, even none, where many had to be looked " +
+	"at. A task that moves meanwhile may come twice, or not at all."
+
+// taskID is a path that names a task.
+type taskID struct {
+	ID int64 `path:"id" minimum:"1" doc:"Id of a task."`
+}
+
+// listIn are the conditions of a list, all of which a task must fit, and which part of it is asked for.
+type listIn struct {
+	Tasks   []string `query:"tasks" doc:"Ids and ranges, such as 7 or 3-9; or a job: j7, or last." example:"1-5"`
+	State   []string `query:"state" doc:"States; an outcome also of archived tasks." example:"failed"`
+	Queue   string   `query:"queue" doc:"Name of a queue."`
+	Program string   `query:"program" doc:"Name of a program."`
+	Match   string   `query:"match" maxLength:"1000" doc:"Regular expression that the error of the last round matches."`
+	Attr    []string `query:"attr,explode" maxItems:"50" doc:"Attribute as name=text; name= for tasks without it."`
+	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Most tasks of a page."`
+	Cursor  string   `query:"cursor" maxLength:"500" doc:"Where the page begins, as the header Link of the one before says."`
+
+	at url.URL
+}
+
+// Resolve implements [huma.Resolver].
+func (in *listIn) Resolve(ctx huma.Context) []error {
+	in.at = ctx.URL()
+	return nil
+}
+
+// link is the header that leads to the next page; empty if there is none.
+func (in *listIn) link(next string) string {
+	if next == "" {
+		return ""
+	}
+	query := in.at.Query()
+	query.Set("cursor", next)
+	return fmt.Sprintf(`<%s?%s>; rel="next"`, in.at.Path, query.Encode())
+}
+
+// filter is what the conditions say as a verb takes it.
+func (in *listIn) filter() (bulk.Filter, error) {
+	f := bulk.Filter{Tasks: in.Tasks, States: in.State, Queue: in.Queue, Program: in.Program, Match: in.Match}
+	for _, pair := range in.Attr {
+		name, text, found := strings.Cut(pair, "=")
+		if !found {
+			return f, &bulk.FilterError{Field: "attr", Problem: strconv.Quote(pair) + " has no =; write name=text, or name= for a task without it"}
+		}
+		if f.Meta == nil {
+			f.Meta = map[string]string{}
+		}
+		f.Meta[name] = text
+	}
+	return f, nil
+}
+
+// pageOf is a part of a list.
+type pageOf[T any] struct {
+	Link string `header:"Link" doc:"The next page, as rel=\"next\"; none after the last."`
+	Body []T
+}
+
+func (a *api) list(ctx context.Context, in *listIn) (*pageOf[*task.Task], error) {
+	filter, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	sel, err := a.selection(ctx, &filter)
+	if err != nil {
+		return nil, err
+	}
+	sel.All = sel.IDs == nil
+	sel.Archived, sel.Fields, sel.NotRetried = true, task.HeadNames(), len(sel.States) > 0
+	found, next, err := a.m.Page(ctx, sel, in.Cursor, in.Limit)
+	if err == nil {
+		err = a.m.PresentRounds(ctx, found, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &pageOf[*task.Task]{Link: in.link(next), Body: append([]*task.Task{}, found...)}, nil
+}

@@ -1,0 +1,102 @@
+package answer
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/task"
+)
+
+// Submitted are the tasks of a submission.
+type Submitted struct {
+	IDs      []int64     `json:"ids"`
+	Existing []int64     `json:"existing"` // those that were there before because of their keys
+	Fresh    []int64     `json:"-"`        // the others
+	Job      task.PlanID `json:"job,omitempty"`
+	DryRun   bool        `json:"dry_run"`
+	// Count is how many a dry run would open.
+	Count *int `json:"count,omitempty"`
+}
+
+// Opened is what a submission has opened as tasks of a job, 0 for none.
+func Opened(opened []task.Opened, job task.PlanID) *Submitted {
+	s := &Submitted{IDs: task.IDs(opened), Existing: []int64{}, Job: job}
+	for _, o := range opened {
+		if o.Existing {
+			s.Existing = append(s.Existing, o.ID)
+		} else {
+			s.Fresh = append(s.Fresh, o.ID)
+		}
+	}
+	if len(s.Fresh) == 0 {
+		s.Job = 0 // it has no tasks, and is gone
+	}
+	return s
+}
+
+// WouldOpen is the answer to a dry run of n tasks.
+func WouldOpen(n int) *Submitted {
+	return &Submitted{IDs: []int64{}, Existing: []int64{}, DryRun: true, Count: &n}
+}
+
+// The fields of a task that are its own, and not for all tasks of a step.
+const (
+	keyField  = "key"
+	holdField = "hold"
+)
+
+// ReadTask reads the fields of a JSON object, which has the names of Redis' hash fields. Numbers may be numbers or texts; now is
+// what times such as +10m count from. What the object leaves out stays in spec.
+func ReadTask(spec *task.Spec, text string, now time.Time) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	var object map[string]json.RawMessage
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, cmp.Or(err, errors.New("it is null")))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON object; write one object a line")
+	}
+	if object["argv"] != nil && object["input"] != nil {
+		return errors.New("fields input and argv exclude each other; give one of them")
+	}
+	known := TaskFields(keyField, holdField)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("field %q is unknown; %s", name, Meant(name, known, "known are "+strings.Join(known, ", ")))
+		}
+		if err := spec.SetJSON(name, object[name], now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TaskFields are the names of the fields that somebody can give to any task, those of
+// more included, sorted.
+func TaskFields(more ...string) []string {
+	var names []string
+	for _, f := range task.Fields() {
+		if own := f.Name == keyField || f.Name == holdField; !f.Planned && (!own || slices.Contains(more, f.Name)) {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Meant asks for the known name that is nearest to an unknown one; if none is
+// near, it is the remedy given.
+func Meant(name string, known []string, remedy string) string {
+	if near := task.Nearest(name, known); near != "" {
+		return "did you mean " + strconv.Quote(near) + "?"
+	}
+	return remedy
+}
