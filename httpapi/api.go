@@ -61,6 +61,7 @@ func newAPI(o *Options) *api {
 	a.jobs()
 	a.fleet()
 	a.events()
+	a.outputs()
 	for path, methods := range a.paths() {
 		for _, other := range []string{http.MethodDelete, http.MethodGet, http.MethodOptions, http.MethodPatch, http.MethodPost, http.MethodPut} {
 			if !slices.Contains(methods, other) { // not any method: a pattern must not be wider and narrower than another

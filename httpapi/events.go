@@ -126,83 +126,17 @@ func (a *api) describeStream(op *huma.Operation) {
 	}}
 }
 
-// streams are the open streams of events, and what bounds them.
-type streams struct {
-	// most is how many may be open.
-	most int
-	// silence is after how long a stream says that it is there, patience how long a client may take to read what it is sent, and
-	// recheck after how long a token is looked at again, by authenticate.
-	silence, patience, recheck time.Duration
-	authenticate               func(ctx context.Context, text string) (task.Token, error)
-
-	mu      sync.Mutex
-	open    int
-	serving map[*http.Server]context.Context // each until its server stops
-}
-
-func newStreams(m *manager.Manager) *streams {
-	return &streams{
-		most: 100, silence: 15 * time.Second, patience: 10 * time.Second, recheck: time.Minute,
-		authenticate: m.Authenticate, serving: map[*http.Server]context.Context{},
-	}
-}
-
-// enter reports whether one more may be open.
-func (s *streams) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open >= s.most {
-		return false
-	}
-	s.open++
-	return true
-}
-
-func (s *streams) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
-}
-
-// untilStop ends ctx, that of a request, also once its server stops, which waits for what is under way.
-func (s *streams) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	server, ok := ctx.Value(http.ServerContextKey).(*http.Server)
-	if !ok {
-		return ctx, cancel
-	}
-	forget := context.AfterFunc(s.lifeOf(server), cancel)
-	return ctx, func() {
-		forget()
-		cancel()
-	}
-}
-
-// lifeOf ends when the server begins to stop.
-func (s *streams) lifeOf(server *http.Server) context.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	life, known := s.serving[server]
-	if !known {
-		ctx, stopped := context.WithCancel(context.Background())
-		server.RegisterOnShutdown(stopped)
-		life, s.serving[server] = ctx, ctx
-	}
-	return life
-}
-
 // follow answers with a stream.
 func (a *api) follow(ctx context.Context, in *followIn) (*huma.StreamResponse, error) {
 	after, err := in.begin(ctx, a.m)
 	if err != nil {
 		return nil, err
 	}
-	if !a.streams.enter() {
-		return nil, retryAfter(newProblem(http.StatusServiceUnavailable,
-			fmt.Sprintf("%d streams of events are open, which is the most; end one", a.streams.most)))
+	if err := a.streams.events.enter("streams of events"); err != nil {
+		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(to huma.Context) {
-		defer a.streams.leave()
+		defer a.streams.events.leave()
 		r, w := humago.Unwrap(to)
 		w.Header().Set("Content-Type", eventStream)
 		w.Header().Set("X-Accel-Buffering", "no")
@@ -215,7 +149,7 @@ func (a *api) follow(ctx context.Context, in *followIn) (*huma.StreamResponse, e
 
 // stream writes a stream until it ends.
 func (a *api) stream(ctx context.Context, w http.ResponseWriter, in *followIn, after int64) {
-	ctx, end := a.streams.untilStop(ctx)
+	ctx, end := a.lasting(ctx)
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer end()
@@ -230,11 +164,10 @@ func (a *api) stream(ctx context.Context, w http.ResponseWriter, in *followIn, a
 		}
 	})
 	s := &stream{
-		streams: a.streams, in: in, w: w, control: http.NewResponseController(w),
-		silent: time.NewTimer(a.streams.silence), seen: after, told: after,
+		in: in, w: a.streams.pieces(w), silence: a.streams.silence, silent: time.NewTimer(a.streams.silence), seen: after, told: after,
 	}
 	defer s.end()
-	err := a.pass(ctx, s, read)
+	err := pass(ctx, s, read)
 	if err != nil && (ctx.Err() == nil || errors.Is(err, os.ErrDeadlineExceeded)) { // else the client has ended it
 		c := callerOf(ctx)
 		a.log.Warn("a stream of events has ended", "request", c.request, "token", c.Name, "from", c.from, "error", err)
@@ -248,9 +181,7 @@ type occurrence struct {
 }
 
 // pass writes what is read, until there is no use in it.
-func (a *api) pass(ctx context.Context, s *stream, read <-chan occurrence) error {
-	recheck := time.NewTicker(a.streams.recheck)
-	defer recheck.Stop()
+func pass(ctx context.Context, s *stream, read <-chan occurrence) error {
 	err := s.send(fmt.Appendf(nil, "id: %d\n\n", s.seen)) // what to go on after if nothing happens
 	for err == nil {
 		select {
@@ -260,32 +191,18 @@ func (a *api) pass(ctx context.Context, s *stream, read <-chan occurrence) error
 			err = s.tell(o, read)
 		case <-s.silent.C:
 			err = s.send(s.stillHere())
-		case <-recheck.C:
-			err = a.streams.check(ctx)
 		}
 	}
 	return err
 }
 
-// check is the error of a token that is not valid any more. While Redis is away nobody knows.
-func (s *streams) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	if _, err := s.authenticate(ctx, callerOf(ctx).text); errors.Is(err, task.ErrToken) {
-		return err
-	}
-	return nil
-}
-
 // stream is an answer that goes on.
 type stream struct {
-	*streams
-
-	in      *followIn
-	w       http.ResponseWriter
-	control *http.ResponseController
+	in *followIn
+	w  *pieces
 	// silent fires when nothing was written for silence.
-	silent *time.Timer
+	silence time.Duration
+	silent  *time.Timer
 	// seen is the event that was read last, told the one that the client knows of.
 	seen, told int64
 }
@@ -344,23 +261,11 @@ func (s *stream) send(text []byte) error {
 		return nil
 	}
 	s.silent.Reset(s.silence)
-	s.limit(time.Now().Add(s.patience))
-	_, err := s.w.Write(text)
-	if err == nil {
-		err = s.control.Flush()
-	}
-	s.limit(time.Time{}) // which HTTP/2 obeys between two writes as well
-	if err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
+	return s.w.send(text)
 }
-
-// limit sets until when a client must have read. Where there are no deadlines the server has to do without.
-func (s *stream) limit(until time.Time) { _ = s.control.SetWriteDeadline(until) }
 
 // end leaves the rest, which the server writes, its time.
 func (s *stream) end() {
 	s.silent.Stop()
-	s.limit(time.Now().Add(s.patience))
+	s.w.more()
 }

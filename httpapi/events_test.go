@@ -66,10 +66,10 @@ type reader struct {
 	close    func()
 }
 
-// request asks for the stream of events; headers are names and values in turn.
-func request(ctx context.Context, t *testing.T, method, url, query string, headers ...string) *http.Request {
+// request asks for a path of the interface; headers are names and values in turn.
+func request(ctx context.Context, t *testing.T, method, url, path string, headers ...string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, method, url+root+"/events"+query, nil)
+	r, err := http.NewRequestWithContext(ctx, method, url+root+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func follow(t *testing.T, url, query string, headers ...string) *reader {
 func followBy(t *testing.T, client *http.Client, url, query string, headers ...string) *reader {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	reply, err := client.Do(request(ctx, t, http.MethodGet, url, query, headers...)) //nolint:bodyclose // close does
+	reply, err := client.Do(request(ctx, t, http.MethodGet, url, "/events"+query, headers...)) //nolint:bodyclose // close does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func TestEventsRefused(t *testing.T) {
 		{"?task=0", "", "query.task[0]"}, {"?task=7,x", "", "query.task"}, {"?to=running,nowhere", "", "query.to[1]"}, {"?from=open", "", "query.from"},
 	} {
 		w := httptest.NewRecorder()
-		a.ServeHTTP(w, request(t.Context(), t, http.MethodGet, "", c.query, "Last-Event-ID", c.last))
+		a.ServeHTTP(w, request(t.Context(), t, http.MethodGet, "", "/events"+c.query, "Last-Event-ID", c.last))
 		wantProblem(t, w, http.StatusUnprocessableEntity, c.where)
 	}
 }
@@ -370,9 +370,9 @@ func TestEventsHead(t *testing.T) {
 	t.Parallel()
 	a := apiOf(t, storetest.New(t))
 	w := httptest.NewRecorder()
-	a.ServeHTTP(w, request(t.Context(), t, http.MethodHead, "", ""))
-	if w.Code != http.StatusOK || w.Body.Len() > 0 || w.Header().Get("Content-Type") != "text/event-stream" || a.streams.open != 0 {
-		t.Errorf("%d %v %q, %d open", w.Code, w.Header(), w.Body, a.streams.open)
+	a.ServeHTTP(w, request(t.Context(), t, http.MethodHead, "", "/events"))
+	if w.Code != http.StatusOK || w.Body.Len() > 0 || w.Header().Get("Content-Type") != "text/event-stream" || len(a.streams.events) != 0 {
+		t.Errorf("%d %v %q, %d open", w.Code, w.Header(), w.Body, len(a.streams.events))
 	}
 }
 
@@ -449,16 +449,14 @@ func TestEventsUnread(t *testing.T) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetReadBuffer(few)
 	}
-	if err := request(t.Context(), t, http.MethodGet, srv.URL, "?after=0").Write(c); err != nil {
+	if err := request(t.Context(), t, http.MethodGet, srv.URL, "/events?after=0").Write(c); err != nil {
 		t.Fatal(err)
 	}
 	if line := wait.Receive(t, time.Minute, log, "nobody is cut off"); !strings.Contains(line, "events has ended") || !strings.Contains(line, "timeout") {
 		t.Errorf("the log says %q", line)
 	}
 	wait.Eventually(t, time.Minute, func() bool {
-		a.streams.mu.Lock()
-		defer a.streams.mu.Unlock()
-		return a.streams.open == 0
+		return len(a.streams.events) == 0
 	}, "the stream is still open")
 }
 
@@ -498,13 +496,13 @@ func TestEventsStop(t *testing.T) {
 func TestEventsLimit(t *testing.T) {
 	t.Parallel()
 	a := apiOf(t, storetest.New(t))
-	a.streams.most = 2
+	a.streams.events = make(room, 2)
 	url := served(t, a)
 	first := follow(t, url, "")
 	follow(t, url, "")
 	ask := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		a.ServeHTTP(w, request(t.Context(), t, http.MethodHead, url, ""))
+		a.ServeHTTP(w, request(t.Context(), t, http.MethodHead, url, "/events"))
 		return w
 	}
 	w := ask()

@@ -64,7 +64,7 @@ func TestDocumentCheckBites(t *testing.T) {
 		"queue missing":    {"| D14 |", "| - |", "D14 is not there"},
 		"no test":          {"`manager.TestRandomStartOffset` |\n", "nothing |\n", "A03 names no test"},
 		"scenario missing": {"| RE6 |", "| - |", "RE6 is not there"},
-		"no reason":        {" not shown: there are no pages and no downloads yet |", " not shown |", "RH4 names no test"},
+		"no reason":        {" not shown: there are no pages yet |", " not shown |", "RH4 names no test"},
 		"test missing":     {"`test/chaos.TestLongKilledAtRandom`", "`test/chaos.TestNothing`", "there is no test test/chaos.TestNothing"},
 		"subtest missing":  {"TestRedis/stale_report", "TestRedis/stale_reprot", "stale_reprot"},
 		"file missing":     {"a24-report", "a99-report", "a99-report"},

@@ -1,12 +1,10 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/cold"
+	"github.com/tdf-go/tdf/internal/ops/returned"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -93,16 +92,16 @@ func (o *output) do(s *session, t *task.Task) error {
 		return err
 	}
 	if r.Dropped && !s.json {
-		s.warn(droppedText, r.Number, t.ID)
+		s.warn("%s", returned.Dropped(t.ID, r.Number))
 	}
 	var notRead error
-	missing := o.cut(r)
+	cut, missing := returned.Cut(r, o.stream()), int64(0)
 	err = s.result(writtenBy(t, r), func() { missing, notRead = o.print(s.cmd.Context(), s, t.ID, r) })
 	err = errors.Join(err, notRead)
 	switch {
 	case err != nil || s.json:
 	case len(o.away) > 0:
-		s.warn("this is an excerpt of the %d bytes; more is at %s, which cannot be read here", o.cut(r), cli.Safe(placeOf(r.Whole)))
+		s.warn("this is an excerpt of the %d bytes; more is at %s, which cannot be read here", cut, cli.Safe(returned.Place(r.Whole)))
 	case missing > 0:
 		s.warn("only a part of the %d bytes is kept ([worker] output_limit, output_max)", missing)
 	}
@@ -118,7 +117,7 @@ func writtenBy(t *task.Task, r *task.Round) written {
 
 // print writes the stream that is asked for. If there is only a part of it, it returns how long it was, unless away says where more is.
 func (o *output) print(ctx context.Context, s *session, id int64, r *task.Round) (cut int64, err error) {
-	if cut = o.cut(r); cut > 0 {
+	if cut = returned.Cut(r, o.stream()); cut > 0 {
 		printed, full, err := o.printWhole(ctx, s, r)
 		if full {
 			cut = 0
@@ -126,15 +125,12 @@ func (o *output) print(ctx context.Context, s *session, id int64, r *task.Round)
 		if printed || err != nil {
 			return cut, err
 		}
-		if place := placeOf(r.Whole); place != "" {
+		if place := returned.Place(r.Whole); place != "" {
 			o.away.add(place, id)
 			cut = 0
 		}
 	}
-	text := r.Output
-	if o.stderr {
-		text = cmp.Or(r.Error, r.Stderr)
-	}
+	text := returned.Text(r, o.stream())
 	if cli.IsTerminal(s.cmd.OutOrStdout()) {
 		text = cli.SafeLines(text)
 	}
@@ -144,39 +140,28 @@ func (o *output) print(ctx context.Context, s *session, id int64, r *task.Round)
 
 // printWhole writes what is kept of the stream beside its record. It reports whether that is anything, and all.
 func (o *output) printWhole(ctx context.Context, s *session, r *task.Round) (printed, full bool, err error) {
-	stream := map[bool]string{false: outputStream, true: errorStream}[o.stderr]
 	out := s.cmd.OutOrStdout()
+	t := &terminal{w: out}
 	if cli.IsTerminal(out) {
-		out = &terminal{w: out}
+		out = t
 	}
-	names, whole, err := wholeStreams(s.returnedFiles(ctx), r.Whole, func(name string, _ fs.FileMode, _ int64, content io.Reader) error {
-		if name != stream {
-			return nil
-		}
-		_, err := io.Copy(out, content)
-		if t, ok := out.(*terminal); ok && err == nil {
-			err = t.Flush()
-		}
-		return err
-	})
-	printed = slices.Contains(names, stream)
+	printed, full, err = s.returned(ctx).Stream(r, o.stream(), out)
+	if err == nil {
+		err = t.Flush()
+	}
 	// What TDF itself says stands behind the excerpt, and not in the stream.
 	if own := strings.Trim(capture.Behind(r.Error, r.ErrorBytes), "\n"); err == nil && printed && o.stderr && own != "" {
 		s.note("%s", cli.SafeLines(own))
 	}
-	return printed, slices.Contains(whole, stream), err
+	return printed, full, err
 }
 
-// cut is how long the stream that is asked for was before the worker cut it, 0 if it did not.
-func (o *output) cut(r *task.Round) int64 {
-	stream, size := outputStream, r.OutputBytes
+// stream is the one that is asked for.
+func (o *output) stream() string {
 	if o.stderr {
-		stream, size = errorStream, r.ErrorBytes
+		return returned.Error
 	}
-	if r.Dropped || !slices.Contains(notWhole(r), stream) {
-		return 0
-	}
-	return size
+	return returned.Output
 }
 
 // unseen is what the round wrote to stderr if that is all, and was not asked for.
@@ -184,42 +169,20 @@ func (o *output) unseen(r *task.Round) string {
 	if o.stderr || r.Output != "" {
 		return ""
 	}
-	return cmp.Or(r.Error, r.Stderr)
+	return returned.Text(r, returned.Error)
 }
 
 // pick finds the round asked for.
 func (o *output) pick(t *task.Task) (*task.Round, error) {
-	r := o.find(t)
+	r, err := returned.Round(t, o.round)
 	switch {
-	case r != nil:
+	case err == nil:
 		return r, nil
 	case o.round < 0:
-		return nil, fmt.Errorf("task %d has not been run yet (it is %s)", t.ID, t.State)
+		return nil, cli.WithCode(cli.ExitTaskFailed, err)
 	}
-	return nil, cli.WithCode(cli.ExitUsage,
-		fmt.Errorf("task %d has no round %d; it has %d, counted from 0", t.ID, o.round, len(t.Rounds)))
+	return nil, cli.WithCode(cli.ExitUsage, err)
 }
-
-// find is pick, and nil where there is no such round.
-func (o *output) find(t *task.Task) *task.Round {
-	if o.round < 0 {
-		return t.Last()
-	}
-	for i := range t.Rounds {
-		if r := &t.Rounds[i]; r.Number == o.round {
-			return r
-		}
-	}
-	return nil
-}
-
-// The two streams of a program, by the fields of a round.
-const (
-	outputStream = "output"
-	errorStream  = "error"
-)
-
-const droppedText = "what round %d of task %d wrote is kept no longer (keep_rounds)"
 
 // follow writes what the program writes, while it writes it.
 func (o *output) follow(ctx context.Context, s *session) error {
@@ -252,8 +215,8 @@ type liveWriter struct {
 	s   *session
 	id  int64
 	out io.Writer
-	// midLine says that the last byte written was not the end of a line.
-	midLine bool
+	// pieces are what was written so far.
+	pieces returned.Pieces
 }
 
 func (w *liveWriter) take(o *manager.Output) error {
@@ -263,7 +226,7 @@ func (w *liveWriter) take(o *manager.Output) error {
 	case manager.OutputNotRun:
 		w.s.warn("round %d of task %d did not run", o.Round, w.id)
 	case manager.OutputDropped:
-		w.s.warn(droppedText, o.Round, w.id)
+		w.s.warn("%s", returned.Dropped(w.id, o.Round))
 	case manager.OutputReopened:
 		w.s.warn("round %d of task %d is over; the task was opened again", o.Round, w.id)
 	case manager.OutputAway:
@@ -271,28 +234,24 @@ func (w *liveWriter) take(o *manager.Output) error {
 	case manager.OutputBack:
 		w.s.warn("redis answers again")
 	case manager.OutputOver:
-		w.midLine = false
-		return w.flush()
+		if err := w.flush(); err != nil {
+			return err
+		}
 	}
 	return w.write(o)
 }
 
-// write writes a piece. Where something is missing before it, a line says how much.
+// write writes a piece.
 func (w *liveWriter) write(o *manager.Output) error {
-	text := o.Text
 	if o.LeftOut > 0 {
 		if err := w.flush(); err != nil {
 			return err
 		}
-		text = fmt.Sprintf("[tdf: %d bytes left out]\n", o.LeftOut) + text
-		if w.midLine {
-			text = "\n" + text
-		}
 	}
+	text := w.pieces.Text(o)
 	if text == "" {
 		return nil
 	}
-	w.midLine = text[len(text)-1] != '\n'
 	_, err := io.WriteString(w.out, text)
 	return err
 }
@@ -387,8 +346,8 @@ func (o *output) several(ctx context.Context, s *session, a *cold.Archive) error
 
 // take writes the output of one.
 func (m *manyOutputs) take(ctx context.Context, t *task.Task) error {
-	r := m.find(t)
-	if r == nil {
+	r, err := returned.Round(t, m.round)
+	if errors.Is(err, task.ErrNoRound) {
 		m.without = append(m.without, t.ID)
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/cold"
+	"github.com/tdf-go/tdf/internal/ops/returned"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -87,7 +88,7 @@ func (r *results) do(ctx context.Context, s *session, a *cold.Archive) error {
 	if err != nil {
 		return err
 	}
-	into, err := r.sink(s, names, s.returnedFiles(ctx))
+	into, err := r.sink(s, names, s.returned(ctx))
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ type resultSink interface {
 	close(err error) error
 }
 
-func (r *results) sink(s *session, names *folderNames, read readFiles) (resultSink, error) {
+func (r *results) sink(s *session, names *folderNames, read returned.Read) (resultSink, error) {
 	out := s.cmd.OutOrStdout()
 	switch {
 	case r.dir != "":

@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/returned"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/task"
 )
@@ -80,13 +81,13 @@ type folderSink struct {
 	dir   string
 	root  *os.Root
 	names *folderNames
-	read  readFiles
+	read  returned.Read
 	// draft is the folder that is being written.
 	draft string
 }
 
 // newFolderSink opens the directory. Of what is to be written nothing may be there.
-func newFolderSink(dir string, names *folderNames, read readFiles) (resultSink, error) {
+func newFolderSink(dir string, names *folderNames, read returned.Read) (resultSink, error) {
 	if err := names.complete(); err != nil {
 		return nil, err
 	}
@@ -162,11 +163,11 @@ type tarSink struct {
 	w     *tar.Writer
 	out   *draftFile
 	names *folderNames
-	read  readFiles
+	read  returned.Read
 }
 
 // newTarSink begins a file; - is out.
-func newTarSink(out io.Writer, name string, names *folderNames, read readFiles) (resultSink, error) {
+func newTarSink(out io.Writer, name string, names *folderNames, read returned.Read) (resultSink, error) {
 	if err := names.complete(); err != nil {
 		return nil, err
 	}

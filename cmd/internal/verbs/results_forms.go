@@ -19,6 +19,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/returned"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -101,18 +102,7 @@ func (r *resultRow) take(last *task.Round) {
 	if r.ended = endOfRound(last); !r.ended.IsZero() {
 		r.WallTime = r.ended.Sub(r.Start).Seconds()
 	}
-	r.Partial = notWhole(last)
-}
-
-// notWhole names the streams of a round of which there is not all that it wrote.
-func notWhole(r *task.Round) (streams []string) {
-	if r.OutputBytes != int64(len(r.Output)) || r.OutputHash != "" || r.Dropped {
-		streams = append(streams, outputStream)
-	}
-	if r.ErrorHash != "" || r.Dropped {
-		streams = append(streams, errorStream)
-	}
-	return streams
+	r.Partial = returned.NotWhole(last)
 }
 
 // endOfRound is the first moment after the beginning of a round; zero if it goes on.
@@ -129,7 +119,7 @@ func endOfRound(r *task.Round) (end time.Time) {
 // code moves texts that are not UTF-8 to Base64.
 func (r *resultRow) code() {
 	for name, text := range map[string]string{
-		keyField: r.Key, wordsField: r.input, workerField: r.Worker, outputStream: r.output, errorStream: r.stderr,
+		keyField: r.Key, wordsField: r.input, workerField: r.Worker, returned.Output: r.output, returned.Error: r.stderr,
 	} {
 		if utf8.ValidString(text) {
 			continue
@@ -145,9 +135,9 @@ func (r *resultRow) code() {
 			r.Words = nil
 		case workerField:
 			r.Worker = ""
-		case outputStream:
+		case returned.Output:
 			r.Output = nil
-		case errorStream:
+		case returned.Error:
 			r.Error = nil
 		}
 	}
@@ -168,7 +158,7 @@ func (r *resultRow) writeJSON(w io.Writer) error {
 // csvHead are the columns of [resultRow.cells].
 func csvHead() []string {
 	return []string{
-		"id", keyField, programField, wordsField, "state", "exit_code", "start", "wall_time", workerField, outputStream, errorStream,
+		"id", keyField, programField, wordsField, "state", "exit_code", "start", "wall_time", workerField, returned.Output, returned.Error,
 		filesFolder, "partial", "retried_by", "base64",
 	}
 }
@@ -194,7 +184,7 @@ func (r *resultRow) cells() []string {
 	}
 	return []string{
 		strconv.FormatInt(r.ID, 10), text(keyField, r.Key), r.Program, text(wordsField, r.input), strings.ToValidUTF8(string(r.State), "\ufffd"),
-		code, start, wall, text(workerField, r.Worker), text(outputStream, r.output), text(errorStream, r.stderr), files,
+		code, start, wall, text(workerField, r.Worker), text(returned.Output, r.output), text(returned.Error, r.stderr), files,
 		strings.Join(r.Partial, " "), retried, strings.Join(slices.Sorted(maps.Keys(r.Base64)), " "),
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/ops/returned"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
@@ -98,19 +99,19 @@ func TestResultsCSV(t *testing.T) {
 			state = "failed"
 		}
 		output := strings.ReplaceAll(p.Output, "\r\n", "\n") // as the reader has it
-		if row["base64"] == outputStream {
-			bytes, err := base64.StdEncoding.DecodeString(row[outputStream])
+		if row["base64"] == returned.Output {
+			bytes, err := base64.StdEncoding.DecodeString(row[returned.Output])
 			if output = string(bytes); err != nil || output != p.Output {
 				t.Errorf("task %d: %q, %v", i+1, output, err)
 			}
-		} else if row[outputStream] != output {
-			t.Errorf("task %d: output %q, want %q", i+1, row[outputStream], output)
+		} else if row[returned.Output] != output {
+			t.Errorf("task %d: output %q, want %q", i+1, row[returned.Output], output)
 		}
 		if row["id"] != fmt.Sprint(i+1) || row["words"] != p.input || row["error"] != p.Error || row["state"] != state || row["worker"] != "w" || row["partial"] != "" {
 			t.Errorf("task %d: %q", i+1, row)
 		}
 	}
-	if rows[3]["exit_code"] != "3" || rows[4]["base64"] != outputStream {
+	if rows[3]["exit_code"] != "3" || rows[4]["base64"] != returned.Output {
 		t.Errorf("%q", rows[3:5])
 	}
 	wantText(t, b.must("results", "2", "--csv"), "\"two  words, \"\"quoted\"\"\"", "\"a, \"\"b\"\"\r\nc\n\n d\"")
@@ -131,11 +132,11 @@ func TestResultsJSONL(t *testing.T) {
 	for i, p := range oddPrograms {
 		one := all[i]
 		if coded, is := one["base64"].(map[string]any); is {
-			if text, _ := coded[outputStream].(string); text != base64.StdEncoding.EncodeToString([]byte(p.Output)) || one[outputStream] != nil {
+			if text, _ := coded[returned.Output].(string); text != base64.StdEncoding.EncodeToString([]byte(p.Output)) || one[returned.Output] != nil {
 				t.Errorf("%v", one)
 			}
-		} else if one[outputStream] != p.Output {
-			t.Errorf("%q, want %q", one[outputStream], p.Output)
+		} else if one[returned.Output] != p.Output {
+			t.Errorf("%q, want %q", one[returned.Output], p.Output)
 		}
 	}
 	want := map[string]any{

@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/ops/cold"
+	"github.com/tdf-go/tdf/internal/ops/returned"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -424,8 +425,8 @@ func showStreams(out *cli.Output, r *task.Round) {
 		cut        bool
 		hash       string
 	}{
-		{outputStream, r.Output, r.OutputBytes, r.OutputHash != "", r.OutputSHA256()},
-		{errorStream, r.Error, r.ErrorBytes, r.ErrorHash != "", r.ErrorSHA256()},
+		{returned.Output, r.Output, r.OutputBytes, r.OutputHash != "", r.OutputSHA256()},
+		{returned.Error, r.Error, r.ErrorBytes, r.ErrorHash != "", r.ErrorSHA256()},
 		{"stderr", r.Stderr, r.ErrorBytes, r.ErrorHash != "", r.ErrorSHA256()},
 		{"trace", r.Trace, int64(len(r.Trace)), false, ""},
 	} {
@@ -434,8 +435,8 @@ func showStreams(out *cli.Output, r *task.Round) {
 		}
 		size := fmt.Sprintf("%d bytes", s.size)
 		switch {
-		case s.cut && placeOf(r.Whole) != "":
-			size += ", an excerpt; more is at " + cli.Safe(placeOf(r.Whole))
+		case s.cut && returned.Place(r.Whole) != "":
+			size += ", an excerpt; more is at " + cli.Safe(returned.Place(r.Whole))
 		case s.cut && len(r.Whole) > 0:
 			size += ", an excerpt; logs prints what is kept of it"
 		case s.cut:
