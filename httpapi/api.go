@@ -60,6 +60,8 @@ func newAPI(o *Options) *api {
 	a.changes()
 	a.jobs()
 	a.fleet()
+	a.fleetChanges()
+	a.tokens()
 	a.events()
 	a.outputs()
 	for path, methods := range a.paths() {

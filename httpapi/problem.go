@@ -55,7 +55,7 @@ func retryAfter(err error) error {
 // conflicts are what cannot be done because of what is there.
 var conflicts = []error{
 	task.ErrRequestKey, task.ErrNotEnded, task.ErrNeedsResults, task.ErrWaits, task.ErrPlanState, task.ErrQueueExists,
-	task.ErrQueueInUse, task.ErrNodeInUse, task.ErrGone, task.ErrDamaged,
+	task.ErrQueueInUse, task.ErrNodeInUse, task.ErrGone, task.ErrDamaged, task.ErrTokenExists,
 }
 
 // failure is the answer to what a manager has refused.

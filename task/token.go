@@ -14,9 +14,9 @@ const (
 	TokenRead TokenRole = "read"
 	// TokenSubmit opens tasks, and reads.
 	TokenSubmit TokenRole = "submit"
-	// TokenOperate changes tasks as well.
+	// TokenOperate changes tasks, queues, nodes and workers as well.
 	TokenOperate TokenRole = "operate"
-	// TokenAdmin may do everything.
+	// TokenAdmin makes and revokes tokens as well.
 	TokenAdmin TokenRole = "admin"
 )
 

@@ -16,20 +16,23 @@ import (
 )
 
 // told is what HTTP answers to a request with a token.
-func told(t *testing.T, url, token string) []byte {
+func told(t *testing.T, method, url, token, body string) []byte {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	reply, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
-	if err != nil || reply.StatusCode != http.StatusOK {
+	if err != nil || reply.StatusCode/100 != 2 {
 		t.Fatalf("%s: %s, %v\n%s", url, reply.Status, err, text)
 	}
 	return text
@@ -38,13 +41,23 @@ func told(t *testing.T, url, token string) []byte {
 // passing are the parts of an answer that time changes.
 var passing = regexp.MustCompile(`"(heartbeat|heartbeat_age)": [^,\n]+|\([0-9.ms]+\)`)
 
+// same compares an answer with what a verb prints.
+func same(t *testing.T, w *world, got []byte, args string) {
+	t.Helper()
+	stdout, _ := w.manage(t, 0, append(strings.Fields(args), "--json")...)
+	got = passing.ReplaceAll(got, nil)
+	if want := passing.ReplaceAll([]byte(stdout), nil); !bytes.Equal(got, want) {
+		t.Errorf("HTTP answers:\n%s\n%s --json prints:\n%s", got, args, want)
+	}
+}
+
 // What HTTP answers is what the command line prints with --json, to the byte. The server needs no more than the login of a server.
 func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "slots=2")
 	_, url := w.httpServer(t, "http.listen=127.0.0.1:0")
 	w.worker(t, "w")
-	stdout, _ := w.manage(t, 0, "token", "add", "reader", "--role", "read")
+	stdout, _ := w.manage(t, 0, "token", "add", "reader", "--role", "admin")
 	token := strings.TrimSpace(stdout)
 	w.manage(t, 1, "submit", "--wait", "--each-line", w.file(t, "lines", "echo <&>\necho no >&2; exit 3\necho yes\n", 0o644))
 	w.manage(t, 0, "submit", "--hold=for later", "--", "echo", "held")
@@ -57,11 +70,26 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 		"queues": "queue ls", "queues/nightly": "queue show nightly", "queues/nightly/why": "why --queue nightly",
 		"nodes": "node ls", "workers": "worker ls", "workers?all=true": "worker ls --all", "workers/w": "worker show w",
 	} {
-		got := passing.ReplaceAll(told(t, url+"/api/v1/"+path, token), nil)
-		stdout, _ := w.manage(t, 0, append(strings.Fields(args), "--json")...)
-		if want := passing.ReplaceAll([]byte(stdout), nil); !bytes.Equal(got, want) {
-			t.Errorf("%s:\n%s\n%s --json:\n%s", path, got, args, want)
+		same(t, w, told(t, http.MethodGet, url+"/api/v1/"+path, token, ""), args)
+	}
+	for request, args := range map[string]string{
+		`POST queues {"name":"big","set":{"threads":"2"},"dry_run":true}`: "queue add big threads=2",
+		`PATCH queues/nightly {"set":{"threads":"2"},"dry_run":true}`:     "queue set nightly threads=2",
+		"POST queues/nightly/pause?dry_run=true":                          "queue pause nightly",
+		"POST queues/nightly/resume?dry_run=true":                         "queue resume nightly",
+		"DELETE queues/nightly?dry_run=true":                              "queue rm nightly",
+		`PATCH nodes/n9 {"set":{"maxthreads":"2"},"dry_run":true}`:        "node set n9 maxthreads=2",
+		"POST workers/w/drain?dry_run=true":                               "worker drain w",
+		"POST workers/all/stop?dry_run=true":                              "worker stop all",
+		"POST workers/w/undrain?dry_run=true":                             "worker undrain w",
+		"GET tokens":                                                      "token ls",
+		"DELETE tokens/reader?dry_run=true":                               "token rm reader",
+	} {
+		parts := append(strings.Fields(request), "")
+		if parts[0] != http.MethodGet {
+			args += " --dry-run"
 		}
+		same(t, w, told(t, parts[0], url+"/api/v1/"+parts[1], token, parts[2]), args)
 	}
 	w.sound(t)
 }
@@ -92,7 +120,7 @@ func TestHTTPDocument(t *testing.T) {
 	stdout, stderr, code := daemontest.Run(t, cmd)
 	stdout = regexp.MustCompile(`[ \n]+`).ReplaceAllString(stdout, " ")
 	const want = `1 2 { "state": "completed", "total": 100, "left": 0 } { "state": "archived", "outcome": "succeeded", "output": "1\n2\n3\n" } 0 `
-	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] `) {
+	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] 20 {"maxthreads":["unlimited","2"]} true w `) {
 		t.Errorf("it ended with %d:\n%s\n%s", code, stdout, stderr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -35,10 +36,7 @@ func removing[T any](
 				s.printf("%s %s %s\n", did, what, cli.Safe(name))
 			}
 		}
-		return s.result(struct {
-			Removed []string `json:"removed"`
-			DryRun  bool     `json:"dry_run"`
-		}{names, s.dryRun}, func() {})
+		return s.result(answer.Removed{Removed: names, DryRun: s.dryRun}, func() {})
 	})
 	return withJSON(withDryRun(cmd))
 }

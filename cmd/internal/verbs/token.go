@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
@@ -21,7 +20,7 @@ func (a *app) token() *cobra.Command {
 		Use: tokenField, Aliases: []string{"tokens"}, Short: "Make access tokens for the HTTP interface, list and revoke them",
 		Long: "token makes, lists and revokes the access tokens of the namespace, which requests to the HTTP\n" +
 			"interface show. The role of a token is read, submit (also opens tasks), operate (also changes\n" +
-			"tasks) or admin (everything).",
+			"tasks, queues, nodes and workers) or admin (also makes and revokes tokens).",
 		Example: "  tdf-manager token add ci --role submit --expires 90d > ci.token\n" +
 			"  tdf-manager token ls\n  tdf-manager token rm ci",
 	}
@@ -66,38 +65,17 @@ func (a *app) tokenAdd() *cobra.Command {
 }
 
 func (t *tokenAdding) do(ctx context.Context, s *session) error {
-	spec, err := t.spec(ctx, s)
-	if err != nil {
-		return err
+	if s.cmd.Flags().Changed("expires") && t.expires == "" {
+		return cli.Usagef("--expires is empty; leave it out for a token that is good until it is revoked, or write a time such as 90d")
 	}
-	secret, made, err := s.manager.NewToken(ctx, spec, s.change())
+	made, err := answer.AddToken(ctx, s.manager, s.args[0], task.TokenRole(t.role), t.expires, s.change())
 	if errors.Is(err, task.ErrTokenExists) {
-		return fmt.Errorf("%w; revoke it with %s, or choose another name", err, s.command("token rm %s", spec.Name))
+		return fmt.Errorf("%w; revoke it with %s, or choose another name", err, s.command("token rm %s", s.args[0]))
 	}
 	if err != nil {
 		return err
 	}
-	return s.result(struct {
-		*task.Token
-
-		Secret string `json:"secret,omitempty"`
-		DryRun bool   `json:"dry_run"`
-	}{&made, secret, s.dryRun}, func() { printToken(s, &made, secret) })
-}
-
-// spec is the token that the flags mean.
-func (t *tokenAdding) spec(ctx context.Context, s *session) (task.TokenSpec, error) {
-	spec := task.TokenSpec{Name: s.args[0], Role: task.TokenRole(t.role)}
-	if !s.cmd.Flags().Changed("expires") {
-		return spec, nil
-	}
-	life, ok := config.Age(t.expires)
-	if !ok {
-		return spec, cli.Usagef("--expires %q: want a number with a unit s, m, h, d or w, such as 12h or 90d", t.expires)
-	}
-	now, err := s.manager.Now(ctx)
-	spec.Expires = now.Add(life)
-	return spec, err
+	return s.result(made, func() { printToken(s, made.Token, made.Secret) })
 }
 
 // printToken writes what the holder shows alone to stdout, so that it can go into a file.

@@ -34,13 +34,13 @@ func (a *app) worker() *cobra.Command {
 // everyName stands for all workers.
 const everyName = "all"
 
-// pick finds the workers asked for by name. all takes those that suit.
-func (s *session) pick(names []string, workers []task.Worker, suits func(*task.Worker) bool) ([]task.Worker, error) {
+// pick finds the workers asked for by name. all takes those that the order meets.
+func (s *session) pick(names []string, workers []task.Worker, order task.WorkerCommand) ([]task.Worker, error) {
 	if slices.Contains(names, everyName) {
 		if len(names) > 1 {
 			return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("workers %q: all stands alone", names))
 		}
-		return slices.DeleteFunc(workers, func(w task.Worker) bool { return !suits(&w) }), nil
+		return slices.DeleteFunc(workers, func(w task.Worker) bool { return !answer.Meets(order, &w) }), nil
 	}
 	var picked []task.Worker
 	for _, name := range once(names) {

@@ -11,23 +11,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
 
 // ordering is one of the verbs drain, undrain and stop with its flags.
 type ordering struct {
 	order task.WorkerCommand
-	// suits says which workers "all" means.
-	suits func(*task.Worker) bool
-
-	wait string
+	wait  string
 }
 
 func (a *app) drain() *cobra.Command {
-	o := &ordering{
-		order: task.CommandDrain,
-		suits: func(w *task.Worker) bool { return w.State != task.WorkerStopped },
-	}
+	o := &ordering{order: task.CommandDrain}
 	cmd := a.ordering(o, "drain", "Let workers finish their tasks, and claim no more",
 		"  tdf-manager worker drain w1\n  tdf-manager worker drain w1 w2 --wait=1h\n  tdf-manager worker drain all --dry-run")
 	cmd.Long = "drain lets workers finish their tasks; they claim no more. The order stays with the name, also over\n" +
@@ -37,19 +32,12 @@ func (a *app) drain() *cobra.Command {
 }
 
 func (a *app) undrain() *cobra.Command {
-	o := &ordering{
-		order: task.NoCommand,
-		suits: func(w *task.Worker) bool { return w.Order == task.CommandDrain },
-	}
-	return a.ordering(o, "undrain", "Revoke the order to drain",
+	return a.ordering(&ordering{order: task.NoCommand}, "undrain", "Revoke the order to drain",
 		"  tdf-manager worker undrain w1\n  tdf-manager worker undrain all")
 }
 
 func (a *app) stop() *cobra.Command {
-	o := &ordering{
-		order: task.CommandStop,
-		suits: func(w *task.Worker) bool { return w.State.Alive() },
-	}
+	o := &ordering{order: task.CommandStop}
 	cmd := a.ordering(o, "stop", "Stop workers gracefully",
 		"  tdf-manager worker stop w1\n  tdf-manager worker stop all --wait=5m")
 	cmd.Long = "stop ends workers as SIGTERM does: programs may go on for drain_timeout, then their tasks are handed\n" +
@@ -75,22 +63,13 @@ func (o *ordering) waitFlag(cmd *cobra.Command, until string) {
 
 // ordered is what became of the order to one worker, also as JSON.
 type ordered struct {
-	Name  string             `json:"name"`
-	Was   task.WorkerState   `json:"was"`
-	Busy  int                `json:"busy"`
-	Slots int                `json:"slots"`
-	Order task.WorkerCommand `json:"order"`
-	// Ordered says that the order was given; otherwise Note says why there was no need, and refused that it is not possible.
-	Ordered bool   `json:"ordered"`
-	DryRun  bool   `json:"dry_run"`
-	Note    string `json:"note"`
-	refused bool
+	answer.Ordered
+
 	// Done and TimedOut are there where the verb waits, Is once the wait is over.
 	Done     *bool            `json:"done,omitempty"`
 	TimedOut *bool            `json:"timed_out,omitempty"`
 	Is       task.WorkerState `json:"is,omitempty"`
 
-	was task.Worker
 	// after is the worker as it was when the wait for it was over.
 	after *task.Worker
 }
@@ -104,13 +83,13 @@ func (o *ordering) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	picked, err := s.pick(s.args, workers, o.suits)
+	picked, err := s.pick(s.args, workers, o.order)
 	if err != nil {
 		return err
 	}
 	list := make([]ordered, len(picked))
 	for i := range picked {
-		if list[i], err = o.one(ctx, s, &picked[i]); err != nil {
+		if list[i].Ordered, err = answer.Order(ctx, s.manager, &picked[i], o.order, s.dryRun); err != nil {
 			return err
 		}
 	}
@@ -119,40 +98,6 @@ func (o *ordering) do(ctx context.Context, s *session) error {
 	}
 	o.report(s, list)
 	return o.await(ctx, s, list, limit)
-}
-
-// one gives the order to one worker, where that makes sense.
-func (o *ordering) one(ctx context.Context, s *session, w *task.Worker) (r ordered, err error) {
-	r = ordered{was: *w, Order: o.order, DryRun: s.dryRun}
-	r.Note, r.refused = o.objection(w)
-	if r.Ordered = r.Note == "" && !s.dryRun; r.Ordered {
-		if r.was, err = s.manager.CommandWorker(ctx, w.Name, o.order); err != nil {
-			return r, fmt.Errorf("worker %q: %w", w.Name, err)
-		}
-	}
-	r.Name, r.Was, r.Busy, r.Slots = r.was.Name, r.was.State, r.was.Busy, r.was.Slots
-	return r, nil
-}
-
-// objection says why the order needs not, or, if refused, cannot be given.
-func (o *ordering) objection(w *task.Worker) (note string, refused bool) {
-	stopping := w.Order == task.CommandStop && w.State.Alive()
-	switch {
-	case o.order == task.CommandStop && !w.State.Alive():
-		return "it is " + string(w.State) + " already", false
-	case o.order == task.CommandStop && stopping:
-		return "stop was ordered before", false
-	case o.order == task.CommandDrain && stopping:
-		return "it is about to stop", false
-	case o.order == task.CommandDrain && w.Order == task.CommandDrain:
-		return "drain was ordered before", false
-	case o.order == task.NoCommand && stopping:
-		return "it is about to stop, which cannot be taken back", true
-	case o.order == task.NoCommand && w.Order != task.CommandDrain:
-		return "it has no order to drain", false
-	default:
-		return "", false
-	}
 }
 
 // orderPoll is how often the registry is read while a verb waits.
@@ -204,7 +149,7 @@ func (o *ordering) look(ctx context.Context, s *session, list []ordered) error {
 			continue
 		}
 		if r.after = now; now == nil { // the namespace was flushed
-			r.after = &task.Worker{Registration: r.was.Registration, State: task.WorkerStopped}
+			r.after = &task.Worker{Registration: r.Before.Registration, State: task.WorkerStopped}
 		}
 		if !s.json {
 			s.printf("%s: %s\n", cli.Safe(r.Name), o.doneText(r))
@@ -221,9 +166,9 @@ func (o *ordering) done(r *ordered, w *task.Worker) bool {
 	case !w.State.Alive():
 		return true
 	case o.order == task.CommandStop:
-		return w.Incarnation != r.was.Incarnation
+		return w.Incarnation != r.Before.Incarnation
 	default:
-		heard := !r.Ordered || w.Heartbeat.After(r.was.Heartbeat)
+		heard := !r.Ordered.Ordered || w.Heartbeat.After(r.Before.Heartbeat)
 		return w.State == task.WorkerDrained && heard && len(w.Tasks) <= w.Stuck
 	}
 }
@@ -261,7 +206,7 @@ func (o *ordering) finish(s *session, list []ordered, timedOut bool) error {
 		o.report(s, list)
 	}
 	return waitCode(timedOut, slices.ContainsFunc(list, func(r ordered) bool {
-		return r.refused || r.after != nil && r.after.State == task.WorkerLost
+		return r.Refused || r.after != nil && r.after.State == task.WorkerLost
 	}))
 }
 
@@ -291,9 +236,9 @@ func (o *ordering) report(s *session, list []ordered) {
 		text := r.Note
 		switch {
 		case r.Note == "" && s.dryRun:
-			text = fmt.Sprintf("would %s; it is %s", s.cmd.Name(), busyText(&r.was))
-		case r.Ordered:
-			text = fmt.Sprintf("%s ordered; it was %s", s.cmd.Name(), busyText(&r.was))
+			text = fmt.Sprintf("would %s; it is %s", s.cmd.Name(), busyText(&r.Before))
+		case r.Ordered.Ordered:
+			text = fmt.Sprintf("%s ordered; it was %s", s.cmd.Name(), busyText(&r.Before))
 		}
 		s.printf("%s: %s\n", cli.Safe(r.Name), text)
 	}
