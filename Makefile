@@ -40,7 +40,7 @@ test-long: ## the tests that explore, kill at random or measure for long, the be
 	@scripts/setup-test.sh
 	@cd bench/peers && go test -race ./...
 	@scripts/bench-once.sh
-	@TDF_TEST_UNRACED='$(UNRACED)' TDF_TEST_TIMEOUT=20m TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
+	@TDF_TEST_UNRACED='$(UNRACED)' TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
 	@go run ./internal/tools/mutate -settings
 
 .PHONY: test-busy

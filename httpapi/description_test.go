@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"regexp"
 	"testing"
 
@@ -61,6 +62,17 @@ func TestDescription(t *testing.T) {
 	}
 	if len(seen) < 8 {
 		t.Errorf("only %d operations are described", len(seen))
+	}
+}
+
+// A linter of descriptions finds nothing.
+func TestLongDescriptionIsLinted(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".")
+	cmd.Dir = "../internal/tools/lintapi"
+	cmd.Stdin = ask(t, serve(t, storetest.New(t), &health{}), http.MethodGet, root+"/openapi.json").Body
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
