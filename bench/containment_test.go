@@ -41,6 +41,15 @@ func TestJobsTable(t *testing.T) {
 	has(t, out.String(), "| no job |", "| a job |")
 }
 
+func TestHTTPTables(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"http", "lists", "-tasks", "50", "-rounds", "1"}, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, out.String(), "| opened by the package |", "| opened over HTTP |", "| GET /tasks |", "| GET /jobs/j1 |", "| GET /stats |")
+}
+
 func TestClaimsTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

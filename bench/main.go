@@ -52,6 +52,8 @@ func definitions() []definition {
 		{"latency", "from opening a task to its handler: TDF beside the same",
 			size{Tasks: 1000, Rounds: 5, Workers: 1, Slots: 50, Rate: 200}, (*bench).latency},
 		{"jobs", "tasks of a job beside tasks of no job", size{Tasks: 20_000, Rounds: 5, Workers: 1, Slots: 50}, (*bench).jobs},
+		{"http", "opening tasks over HTTP beside the package", size{Tasks: 20_000, Rounds: 9}, (*bench).openedOverHTTP},
+		{"lists", "how long lists take over HTTP", size{Tasks: 1_000_000, Rounds: 5}, (*bench).lists},
 		{"claims", "a claim behind many tasks that fit nobody", size{Tasks: 1000, Rounds: 5}, (*bench).claims},
 		{"plans", "a plan of layers beside as many tasks that need nothing",
 			size{Tasks: 100_000, Rounds: 20, Workers: 2, Slots: 8}, (*bench).plans},
