@@ -24,7 +24,7 @@ type web struct {
 // withWeb calls do with a site that a handler serves on loopback, and with what makes a client with a token of its own.
 func (b *bench) withWeb(ctx context.Context, do func(m *manager.Manager, as func(name string) (*web, error)) error) error {
 	return b.atSite(ctx, func(_ *site.Site, m *manager.Manager) error {
-		srv := httptest.NewServer(httpapi.New(httpapi.Options{Manager: m}))
+		srv := httptest.NewServer(httpapi.New(httpapi.Options{Manager: m})) //nolint:contextcheck // a handler has the context of each request
 		defer srv.Close()
 		return do(m, func(name string) (*web, error) {
 			token, _, err := m.NewToken(ctx, task.TokenSpec{Name: name, Role: task.TokenSubmit}, manager.ChangeOptions{})
@@ -121,7 +121,8 @@ func (b *bench) lists(ctx context.Context) (tables []Table, err error) {
 			all = append(all, &contender{name: "GET " + path, run: func(ctx context.Context) (reading, error) { return w.often(ctx, path) }})
 		}
 		tables, err = b.compare(ctx, all, comparison{Table: Table{
-			Name: "lists", Title: fmt.Sprintf("What is asked over HTTP where %d tasks wait", b.Tasks), Metrics: []Metric{p50, p99}, Reference: all[0].name,
+			Name: "lists", Title: fmt.Sprintf("What is asked over HTTP where %d tasks wait", b.Tasks),
+			Metrics: []Metric{p50, p99}, Reference: all[0].name,
 		}})
 		return err
 	})

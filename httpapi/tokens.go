@@ -31,7 +31,7 @@ type tokenIn struct {
 	Body struct {
 		Name    string         `json:"name" doc:"Its name, which no other token has." example:"ci"`
 		Role    task.TokenRole `json:"role" enum:"read,submit,operate,admin" doc:"What its holder may do."`
-		Expires string         `json:"expires,omitempty" doc:"How long it is good, such as 12h or 90d. Default: until it is revoked." example:"90d"`
+		Expires string         `json:"expires,omitempty" doc:"How long it is good, such as 90d. Default: until it is revoked." example:"90d"`
 		DryRun  bool           `json:"dry_run,omitempty" doc:"Say what would be done, and do nothing."`
 	}
 }

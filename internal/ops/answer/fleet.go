@@ -87,7 +87,9 @@ type TokenAdded struct {
 }
 
 // AddToken makes a token that is good for a time such as 90d; empty for ever.
-func AddToken(ctx context.Context, m *manager.Manager, name string, role task.TokenRole, expires string, o manager.ChangeOptions) (*TokenAdded, error) {
+func AddToken(
+	ctx context.Context, m *manager.Manager, name string, role task.TokenRole, expires string, o manager.ChangeOptions,
+) (*TokenAdded, error) {
 	spec := task.TokenSpec{Name: name, Role: role}
 	if expires != "" {
 		life, ok := config.Age(expires)
