@@ -9,8 +9,10 @@ cd "$(dirname "$0")/.."
 # One package that hangs must not eat the time of all, and one on a busy machine must not seem to hang.
 export TDF_TEST_TIMEOUT=${TDF_TEST_TIMEOUT:-20m}
 # Packages that explore, and start no goroutine or only programs: the race detector
-# would find nothing in them. make test-long names more, for their long tests.
-export TDF_TEST_UNRACED=${TDF_TEST_UNRACED:-statemachine}
+# would find nothing in them. Acceptance starts thousands of programs, raced ones as a test
+# is raced itself, which takes three times as long; its long tests do that.
+# make test-long names more, for their long tests.
+export TDF_TEST_UNRACED=${TDF_TEST_UNRACED:-'statemachine|test/(acceptance|tour)'}
 gotestsum=$(tool gotestsum gotest.tools/gotestsum v1.13.0)
 
 # A program under the race detector sleeps for a second before it exits, to let

@@ -308,11 +308,11 @@ func TestFrozenWorker(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := open(t, sp, sleeper, pid, func(s *task.Definition) { storetest.Set(s, "timeout", "1", "max_timeouts", "1") })
+	id := open(t, sp, sleeper, pid, func(s *task.Definition) { storetest.Set(s, "timeout", "5", "max_timeouts", "1") })
 	c := prepare(t, "w", configure(t, sp)).start(t)
 	awaitFile(t, pid)
 	c.signal(t, syscall.SIGSTOP)
-	now := sp.Task(t, id).Current.Running.Add(2 * statemachine.Second)
+	now := sp.Task(t, id).Current.Running.Add(6 * statemachine.Second)
 	wait.Eventually(t, patience, func() bool {
 		at, err := sp.Store.Now(t.Context())
 		return err == nil && at > now
