@@ -100,7 +100,7 @@ func (b *bench) openedBy(open func(context.Context, *manager.Manager, *web) erro
 
 // listings are the lists that are asked for: what is first, and what has to be searched.
 var listings = []string{
-	"/tasks", "/tasks?state=open&limit=1000", "/tasks?tasks=j1", "/tasks?queue=default&program=other", "/tasks?attr=of%3Dnothing",
+	"/tasks", "/tasks?state=open&limit=500", "/tasks?tasks=j1", "/tasks?queue=default&program=other", "/tasks?attr=of%3Dnothing",
 	"/tasks?state=failed&match=space", "/tasks/1", "/tasks/1/why", "/queues/default/why", "/jobs", "/jobs/j1", "/queues", "/nodes",
 	"/workers", "/stats",
 }

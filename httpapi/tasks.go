@@ -67,7 +67,7 @@ type listIn struct {
 	Program string   `query:"program" doc:"Name of a program."`
 	Match   string   `query:"match" maxLength:"1000" doc:"Regular expression that the error of the last round matches."`
 	Attr    []string `query:"attr,explode" maxItems:"50" doc:"Attribute as name=text; name= for tasks without it."`
-	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Most tasks of a page."`
+	Limit   int      `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"Most tasks of a page."`
 	Cursor  string   `query:"cursor" maxLength:"500" doc:"Where the page begins, as the header Link of the one before says."`
 
 	at url.URL

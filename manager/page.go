@@ -15,11 +15,11 @@ import (
 )
 
 // mostExamined is how many tasks one [Manager.Page] looks at.
-const mostExamined = 5000
+const mostExamined = 2500
 
 // Page reads a page of the tasks that a selection means, for lists of which callers see one page after the other: up to most tasks in
 // all. from is empty for the first page, and for each other one what next was of the page before: a short text that is safe in URLs
-// and belongs to this selection. Where nothing follows next is empty. A page looks at no more than 5,000 tasks, so it may have fewer
+// and belongs to this selection. Where nothing follows next is empty. A page looks at no more than 2,500 tasks, so it may have fewer
 // than most of them, even none, and yet a next: go on until that is empty.
 //
 // The newest come first: of a plan the tasks that were added last; else state by state, in the order of States, those that came into

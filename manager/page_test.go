@@ -241,7 +241,7 @@ func TestPageIsBounded(t *testing.T) {
 	m.store = listed
 	sel := Selection{Program: "none"}
 	found, next, err := m.Page(t.Context(), sel, "", 20)
-	if err != nil || len(found) != 0 || next == "" || calls.looked.Load() != mostExamined || listed.most != defaultPage || listed.calls != 14 {
+	if err != nil || len(found) != 0 || next == "" || calls.looked.Load() != mostExamined || listed.most != defaultPage || listed.calls != 9 {
 		t.Errorf("%d found, next %q, %v; %d looked at, %+v", len(found), next, err, calls.looked.Load(), listed)
 	}
 	calls.looked.Store(0)

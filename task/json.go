@@ -13,10 +13,8 @@ import (
 
 // fromJSON is the text of a JSON value.
 func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
+	value, err := decoded(raw)
+	if err != nil {
 		return "", f.badJSON(raw)
 	}
 	switch v := value.(type) {
@@ -41,6 +39,19 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 		return f.several(raw, jsonObject, paired(v))
 	}
 	return "", f.badJSON(raw)
+}
+
+// decoded is a JSON value, whose numbers stay as they are written.
+func decoded(raw json.RawMessage) (value any, err error) {
+	if bytes.HasPrefix(raw, []byte(`"`)) { // as most are: making a decoder takes longer than reading it
+		var text string
+		err := json.Unmarshal(raw, &text)
+		return text, err //nolint:wrapcheck // the caller names the field
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err //nolint:wrapcheck // the same
 }
 
 // several is the text of an array or an object, for a field of that form; text is that of a list.

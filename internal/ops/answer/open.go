@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tdf-go/tdf/task"
@@ -56,18 +56,14 @@ const (
 // ReadTask reads the fields of a JSON object, which has the names of Redis' hash fields. Numbers may be numbers or texts; now is
 // what times such as +10m count from. What the object leaves out stays in spec.
 func ReadTask(spec *task.Spec, text string, now time.Time) error {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	var object map[string]json.RawMessage
-	if err := decoder.Decode(&object); err != nil || object == nil {
-		return fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, cmp.Or(err, errors.New("it is null")))
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON object; write one object a line")
+	object, err := readObject(text)
+	if err != nil {
+		return err
 	}
 	if object["argv"] != nil && object["input"] != nil {
 		return errors.New("fields input and argv exclude each other; give one of them")
 	}
-	known := TaskFields(keyField, holdField)
+	known := readFields()
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("field %q is unknown; %s", name, Meant(name, known, "known are "+strings.Join(known, ", ")))
@@ -77,6 +73,20 @@ func ReadTask(spec *task.Spec, text string, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// readFields are the names that ReadTask knows.
+var readFields = sync.OnceValue(func() []string { return TaskFields(keyField, holdField) })
+
+func readObject(text string) (object map[string]json.RawMessage, err error) {
+	if json.Unmarshal([]byte(text), &object) == nil && object != nil {
+		return object, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(text)) // it tells an object with something behind it from none
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return nil, fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, cmp.Or(err, errors.New("it is null")))
+	}
+	return nil, errors.New("something follows the JSON object; write one object a line")
 }
 
 // TaskFields are the names of the fields that somebody can give to any task, those of
