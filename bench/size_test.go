@@ -7,8 +7,8 @@ import (
 	"github.com/tdf-go/tdf/bench/site"
 )
 
-// A task of the usual length takes at most 740 bytes of Redis while it waits, with the shipped redis.conf. What Redis buffers for
-// connections and its file, which is none of a task's, comes and goes: the least of three measurements has none of it.
+// A task of the usual length takes at most 740 bytes of Redis while it waits, with the shipped redis.conf. The memory that Redis has
+// for connections and for its file comes and goes: of three measurements the least counts.
 func TestBytesOfAWaitingTask(t *testing.T) {
 	t.Parallel()
 	var each []float64

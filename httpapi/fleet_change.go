@@ -51,7 +51,7 @@ func (a *api) fleetChanges() {
 	}
 }
 
-// setIn are the attributes of a queue or a node that are to be set.
+// setIn are the attributes of a queue or a node to set.
 type setIn struct {
 	Set    map[string]string `json:"set" doc:"Attributes with their values, as texts." example:"{\"maxthreads\":\"2\"}"`
 	DryRun bool              `json:"dry_run,omitempty" doc:"Say what would be done, and do nothing."`
@@ -59,7 +59,7 @@ type setIn struct {
 
 type queueIn struct {
 	Body struct {
-		Name   string            `json:"name,omitempty" doc:"Its name; one is made up if there is none." example:"nightly"`
+		Name   string            `json:"name,omitempty" doc:"Its name; made up if left out." example:"nightly"`
 		Set    map[string]string `json:"set,omitempty" doc:"Attributes with their values, as texts." example:"{\"maxthreads\":\"2\"}"`
 		DryRun bool              `json:"dry_run,omitempty" doc:"Say what would be done, and do nothing."`
 	}
@@ -96,7 +96,7 @@ func (a *api) pauseQueue(ctx context.Context, in *changedIn, pause bool) (*body[
 	return &body[[]*answer.QueuePaused]{[]*answer.QueuePaused{done}}, err
 }
 
-// changedIn names what is to be changed, or removed.
+// changedIn names a queue, a node, a worker or a token to change or remove.
 type changedIn struct {
 	Name   string `path:"name" maxLength:"128" doc:"Its name."`
 	DryRun bool   `query:"dry_run" doc:"Say what would be done, and do nothing."`

@@ -291,7 +291,7 @@ func begin(ctx context.Context, t *testing.T, url, path string) (*live, http.Hea
 	return l, answer.Header
 }
 
-// glance asks for a stream, and closes it. It returns what an answer that is none says.
+// glance asks for a stream, and closes it at once. If the request is refused, detail says why.
 func glance(t *testing.T, method, url, path string) (status int, header http.Header, detail string) {
 	t.Helper()
 	answer, err := http.DefaultClient.Do(request(t.Context(), t, method, url, path))

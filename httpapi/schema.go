@@ -81,7 +81,7 @@ func (taskLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return s
 }
 
-// newTask is the schema of a task that is to be opened.
+// newTask is the schema of a task to open.
 func newTask() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Properties: taskFields(false), AdditionalProperties: false,

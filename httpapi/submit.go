@@ -65,7 +65,7 @@ type submitIn struct {
 // Resolve implements [huma.Resolver].
 func (in *submitIn) Resolve(ctx huma.Context) []error {
 	r, w := humago.Unwrap(ctx)
-	in.kind, _, _ = mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), oneTask)) // an odd one is none of ours
+	in.kind, _, _ = mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), oneTask)) // one that cannot be parsed is refused like any other
 	in.body, in.rc = r.Body, http.NewResponseController(w)
 	return nil
 }

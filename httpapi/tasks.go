@@ -51,8 +51,8 @@ func of[T any](read func(ctx context.Context, id int64) (T, error)) func(context
 }
 
 const pagesHelp = "State by state, what came into it last is first; open tasks are in the order of their ids as text. The header Link " +
-	"leads to the next page, until there is none; a page may have fewer tasks than asked for, even none, where many had to be looked " +
-	"at. A task that moves meanwhile may come twice, or not at all."
+	"leads to the next page; the last one has none. A page looks at 2,500 tasks at most, so it may have fewer than asked for, even none. " +
+	"A task that moves meanwhile may come twice, or not at all."
 
 // taskID is a path that names a task.
 type taskID struct {
@@ -79,7 +79,7 @@ func (in *listIn) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// link is the header that leads to the next page; empty if there is none.
+// link is the header Link of a page; empty for the last one.
 func (in *listIn) link(next string) string {
 	if next == "" {
 		return ""

@@ -52,8 +52,8 @@ func (a *app) tokenAdd() *cobra.Command {
 	t := &tokenAdding{}
 	cmd := &cobra.Command{
 		Use: "add NAME --role ROLE", Short: "Make a token and print it",
-		Long: "add prints a new token, once: nothing keeps it, only its hash. Whoever has it may do what its role\n" +
-			"allows, so write it into a file that nobody else can read.",
+		Long: "add prints a new token, once: only its hash is kept. Its holder may do what its role allows,\n" +
+			"so write it into a file that nobody else can read.",
 		Example: "  (umask 077; tdf-manager token add ci --role submit --expires 90d > ci.token)\n" +
 			"  tdf-manager token add grafana --role read\n" +
 			"  tdf-manager token add ci --role submit --dry-run",

@@ -20,7 +20,7 @@ type certificate struct {
 	pair   *tls.Certificate
 }
 
-// version tells the contents of a file apart; it is zero while there is none.
+// version is what changes when a file is written; zero if there is no file.
 type version struct{ changed, size int64 }
 
 // lookEvery is how long a certificate is used without a look at its files.
