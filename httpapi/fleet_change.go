@@ -123,9 +123,6 @@ func (a *api) removeNode(ctx context.Context, in *changedIn) (*body[answer.Remov
 	return in.removed(err)
 }
 
-// everyWorker stands for those that an order meets.
-const everyWorker = "all"
-
 // order gives an order to a worker, or to all.
 func (a *api) order(ctx context.Context, in *changedIn, order task.WorkerCommand) (*body[[]answer.Ordered], error) {
 	workers, err := a.m.Workers(ctx)
@@ -133,9 +130,9 @@ func (a *api) order(ctx context.Context, in *changedIn, order task.WorkerCommand
 		return nil, err
 	}
 	met := slices.DeleteFunc(workers, func(w task.Worker) bool {
-		return w.Name != in.Name && (in.Name != everyWorker || !answer.Meets(order, &w))
+		return w.Name != in.Name && (in.Name != answer.EveryWorker || !answer.Meets(order, &w))
 	})
-	if len(met) == 0 && in.Name != everyWorker {
+	if len(met) == 0 && in.Name != answer.EveryWorker {
 		return nil, fmt.Errorf("%w: %q", task.ErrNoWorker, in.Name)
 	}
 	list := []answer.Ordered{}

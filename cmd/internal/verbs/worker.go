@@ -31,12 +31,9 @@ func (a *app) worker() *cobra.Command {
 	return cmd
 }
 
-// everyName stands for all workers.
-const everyName = "all"
-
 // pick finds the workers asked for by name. all takes those that the order meets.
 func (s *session) pick(names []string, workers []task.Worker, order task.WorkerCommand) ([]task.Worker, error) {
-	if slices.Contains(names, everyName) {
+	if slices.Contains(names, answer.EveryWorker) {
 		if len(names) > 1 {
 			return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("workers %q: all stands alone", names))
 		}

@@ -32,7 +32,10 @@ type Ordered struct {
 	Before task.Worker `json:"-"`
 }
 
-// Meets reports whether an order to all workers is one to w.
+// EveryWorker is the name that stands for all workers that an order meets.
+const EveryWorker = "all"
+
+// Meets reports whether an order to [EveryWorker] is one to w.
 func Meets(order task.WorkerCommand, w *task.Worker) bool {
 	switch order {
 	case task.CommandDrain:
