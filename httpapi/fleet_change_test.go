@@ -46,6 +46,9 @@ func TestChangesOfQueues(t *testing.T) {
 	} {
 		wantProblem(t, c.send(t, http.MethodPatch, "/queues/nightly", body), http.StatusUnprocessableEntity, detail)
 	}
+	if w := c.send(t, http.MethodPatch, "/queues/nightly", `{"set":{"colour":"red"}}`); !strings.Contains(w.Body.String(), `"message": "is not known`) {
+		t.Errorf("%s", w.Body)
+	}
 	if q := queue(); q.MaxThreads != "unlimited" {
 		t.Errorf("half of a change was made: %+v", q)
 	}

@@ -85,11 +85,15 @@ func (a *api) failure(ctx context.Context, err error) error {
 	return newProblem(http.StatusInternalServerError, "it cannot be done; the log of the server says why, at request "+requestOf(ctx))
 }
 
+// badField names the part of a request that cannot be, at a place such as "line 7.".
+func badField(at string, field *statemachine.FieldError) *huma.ErrorDetail {
+	return &huma.ErrorDetail{Location: at + field.Field, Value: field.Value, Message: "is not " + field.Want}
+}
+
 // badRequest is the answer to a value that cannot be, nil if err is about something else.
 func badRequest(err error) error {
 	if field, ok := errors.AsType[*statemachine.FieldError](err); ok {
-		return newProblem(http.StatusUnprocessableEntity, err.Error(),
-			&huma.ErrorDetail{Location: field.Field, Value: field.Value, Message: "want " + field.Want})
+		return newProblem(http.StatusUnprocessableEntity, err.Error(), badField("", field))
 	}
 	if filter, ok := errors.AsType[*bulk.FilterError](err); ok {
 		return newProblem(http.StatusUnprocessableEntity, err.Error(), &huma.ErrorDetail{Location: filter.Field, Message: filter.Problem})

@@ -233,7 +233,7 @@ func (in *incoming) at(line int, err error) error {
 	}
 	detail := &huma.ErrorDetail{Location: place, Message: err.Error()}
 	if field, ok := errors.AsType[*statemachine.FieldError](err); ok {
-		detail = &huma.ErrorDetail{Location: place + "." + field.Field, Value: field.Value, Message: "want " + field.Want}
+		detail = badField(place+".", field)
 	}
 	return newProblem(http.StatusUnprocessableEntity, fmt.Sprintf("%s: %v; nothing was opened", place, err), detail)
 }
