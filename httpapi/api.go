@@ -22,6 +22,8 @@ type api struct {
 	huma huma.API
 	// streams are those of events that are open.
 	streams *streams
+	// planFiles bounds how many plan files are read at a time.
+	planFiles room
 	http.Handler
 }
 
@@ -63,11 +65,12 @@ func newAPI(o *Options) *api {
 		RejectUnknownQueryParameters: true,
 	}
 	mux := http.NewServeMux()
-	a := &api{m: o.Manager, log: o.Logger, huma: humago.New(mux, config), streams: newStreams(o.Manager)}
+	a := &api{m: o.Manager, log: o.Logger, huma: humago.New(mux, config), streams: newStreams(o.Manager), planFiles: make(room, mostPlanFiles)}
 	a.tasks()
 	a.submission()
 	a.changes()
 	a.jobs()
+	a.plans()
 	a.fleet()
 	a.fleetChanges()
 	a.tokens()

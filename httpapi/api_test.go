@@ -22,6 +22,7 @@ import (
 type client struct {
 	handler http.Handler
 	m       *manager.Manager
+	sp      *storetest.Space
 	token   string
 	fits    validator.Validator // the description that each answer must fit
 }
@@ -33,6 +34,7 @@ func newClient(t *testing.T, role task.TokenRole) *client {
 	c := &client{
 		handler: serve(t, sp, &health{}),
 		m:       manager.New(storetest.At(t, sp.Where, sp.Namespace, nil), "test", manager.Options{}),
+		sp:      sp,
 	}
 	_, c.fits = described(t, c.handler)
 	c.token = c.tokenOf(t, role)
@@ -211,7 +213,7 @@ func TestRoles(t *testing.T) {
 	c := newClient(t, task.TokenAdmin)
 	needs := func(op *operation) task.TokenRole {
 		switch {
-		case op.id == "submit-tasks":
+		case op.id == "submit-tasks", op.id == "submit-plan":
 			return task.TokenSubmit
 		case strings.HasPrefix(op.path, "/tokens"):
 			return task.TokenAdmin
@@ -279,6 +281,7 @@ func TestMalformed(t *testing.T) {
 		"", "0", "-1", "99999999999999999999", "j0", "j1", "all", "last", "\x00", "é", "../..", "%", "a=b", "{}", "[]", "null", `{"tasks":["all"]}`,
 		`{"tasks":[1]}`, `{"yes":"perhaps"}`, `{"source":7}`, `{"source":"command:"}`, `{"source":null,"meta":[[]]}`, "[" + strings.Repeat("[", 5000),
 		`{"state":["old"]}`, `"`, "\xff\xfe", strings.Repeat("9", 300), "(", "true", "1e400", `{"argv":"x","input":"y"}`,
+		"steps: {a: {needs: [a]}}", `{"reason":[]}`, `{"dry_run":"yes"}`, "- - -", "a=b,c",
 	}
 	before := want[json.RawMessage](t, c.do(t, http.MethodGet, "/stats", ""), http.StatusOK)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -290,7 +293,7 @@ func TestMalformed(t *testing.T) {
 		}
 		query := url.Values{}
 		for range rapid.IntRange(0, 3).Draw(rt, "queries") {
-			name := rapid.SampledFrom([]string{"tasks", "state", "match", "attr", "limit", "cursor", "window", "after", "round", "follow", "all", "x"}).Draw(rt, "query")
+			name := rapid.SampledFrom([]string{"tasks", "state", "match", "attr", "limit", "cursor", "window", "after", "round", "follow", "all", "param", "x"}).Draw(rt, "query")
 			if name != "follow" { // it does not end
 				query.Add(name, value.Draw(rt, "value"))
 			}
@@ -298,7 +301,7 @@ func TestMalformed(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), op.method, root, strings.NewReader(value.Draw(rt, "body")))
 		r.URL = &url.URL{Path: root + path, RawQuery: query.Encode()}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		r.Header.Set("Content-Type", rapid.SampledFrom([]string{"", "application/json", "application/jsonl", "text/plain", ";", "\x00"}).Draw(rt, "type"))
+		r.Header.Set("Content-Type", rapid.SampledFrom([]string{"", "application/json", "application/jsonl", "application/yaml", "text/plain", ";", "\x00"}).Draw(rt, "type"))
 		w := httptest.NewRecorder()
 		c.handler.ServeHTTP(w, r)
 		for w.Code == http.StatusTooManyRequests {

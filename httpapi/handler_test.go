@@ -143,20 +143,30 @@ func named(samples map[string]string) map[string]string {
 // settle lets a server judge what was executed.
 func settle(t *testing.T, sp *storetest.Space) {
 	t.Helper()
+	stop := runServer(t, sp)
+	wait.Eventually(t, time.Minute, func() bool {
+		counts, err := sp.Store.Count(t.Context())
+		return err == nil && counts[statemachine.Executed] == 0
+	}, "nothing is settled")
+	stop()
+}
+
+// runServer has a server at work until stop is called.
+func runServer(t *testing.T, sp *storetest.Space) (stop func()) {
+	t.Helper()
 	s, err := server.New(storetest.At(t, sp.Where, sp.Namespace, nil), server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	wait.Eventually(t, time.Minute, func() bool {
-		counts, err := sp.Store.Count(ctx)
-		return err == nil && counts[statemachine.Executed] == 0
-	}, "nothing is settled")
-	stop()
-	if err := wait.Receive(t, time.Minute, done, "the server does not stop"); err != nil {
-		t.Error(err)
+	return func() {
+		t.Helper()
+		cancel()
+		if err := wait.Receive(t, time.Minute, done, "the server does not stop"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

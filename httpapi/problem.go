@@ -78,6 +78,9 @@ func (a *api) failure(ctx context.Context, err error) error {
 			return newProblem(http.StatusConflict, err.Error())
 		}
 	}
+	if _, needs := errors.AsType[*manager.NeedError](err); needs {
+		return newProblem(http.StatusConflict, err.Error())
+	}
 	if refused := badRequest(err); refused != nil {
 		return refused
 	}

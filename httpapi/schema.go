@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -24,6 +25,7 @@ func newRegistry() huma.Registry {
 		{reflect.TypeFor[task.LogEntry](), reflect.TypeFor[logEntryLike]()},
 		{reflect.TypeFor[task.Round](), reflect.TypeFor[roundLike]()},
 		{reflect.TypeFor[task.Task](), reflect.TypeFor[taskLike]()},
+		{reflect.TypeFor[manager.PlanView](), reflect.TypeFor[planViewLike]()},
 	} {
 		r.RegisterTypeAlias(own.of, own.like)
 	}
@@ -46,6 +48,7 @@ type (
 	logEntryLike task.LogEntry
 	roundLike    task.Round
 	taskLike     task.Task
+	planViewLike manager.PlanView
 )
 
 // Schema implements [huma.SchemaProvider].
@@ -78,6 +81,14 @@ func (taskLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["needs"] = &huma.Schema{Type: huma.TypeArray, Description: "The tasks of its plan that it waits for.",
 		Items: &huma.Schema{Type: huma.TypeObject}}
 	s.Required = append(s.Required, "status")
+	return s
+}
+
+// TransformSchema implements [huma.SchemaTransformer].
+func (planViewLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["estimate"] = &huma.Schema{
+		AnyOf: []*huma.Schema{s.Properties["estimate"], {Type: "null"}}, Description: "What is still to come; null once the plan is over.",
+	}
 	return s
 }
 

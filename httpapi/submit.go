@@ -57,18 +57,48 @@ type submitIn struct {
 	Window int      `query:"window" minimum:"0" doc:"Most tasks of the job that are open or run at a time; 0 for any number."`
 	After  []string `query:"after" maxItems:"100" doc:"Jobs that must end before it, such as j6, or j6:any or j6:failure for how."`
 
+	sent *sent
+}
+
+// Resolve implements [huma.Resolver].
+func (in *submitIn) Resolve(ctx huma.Context) []error {
+	in.sent = sentBy(ctx, oneTask)
+	return nil
+}
+
+// sent is the body of a request, which is read as it comes.
+type sent struct {
 	kind string
 	body io.Reader
 	rc   *http.ResponseController
 }
 
-// Resolve implements [huma.Resolver].
-func (in *submitIn) Resolve(ctx huma.Context) []error {
+// sentBy is what a client sends, of that kind if it says none.
+func sentBy(ctx huma.Context, kind string) *sent {
 	r, w := humago.Unwrap(ctx)
-	in.kind, _, _ = mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), oneTask)) // one that cannot be parsed is refused like any other
-	in.body, in.rc = r.Body, http.NewResponseController(w)
+	s := &sent{body: r.Body, rc: http.NewResponseController(w)}
+	s.kind, _, _ = mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), kind)) // one that cannot be parsed is refused like any other
+	return s
+}
+
+// to writes the body to w, however long it takes as long as it comes, and then lets the answer take its time.
+func (s *sent) to(w io.Writer, most int64) error {
+	n, err := io.Copy(w, io.LimitReader(&patient{s.body, s.rc}, most+1))
+	switch {
+	case err != nil:
+		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v; nothing was done", err))
+	case n > most:
+		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body of %s has at most %d bytes; nothing was done", s.kind, most))
+	}
+	s.patient()
 	return nil
 }
+
+// patient lets the answer take its time, until done is called.
+func (s *sent) patient() { _ = s.rc.SetWriteDeadline(time.Time{}) } // a writer without deadlines has none to lift
+
+// done ends the time that the answer may take.
+func (s *sent) done() { _ = s.rc.SetWriteDeadline(time.Now().Add(sendTimeout)) }
 
 type submitted struct {
 	Location string `header:"Location" doc:"The task, if it is one."`
@@ -85,7 +115,7 @@ func (a *api) submit(ctx context.Context, in *submitIn) (*submitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &incoming{a: a, text: text, many: in.kind == manyTasks, now: now}
+	all := &incoming{a: a, text: text, many: in.sent.kind == manyTasks, now: now}
 	n, err := all.check(ctx)
 	if err != nil {
 		return nil, err
@@ -112,7 +142,7 @@ func (a *api) open(ctx context.Context, in *submitIn, all *incoming, spec task.P
 	if len(opened) == 1 {
 		out.Location = fmt.Sprintf("%s/tasks/%d", root, opened[0].ID)
 	}
-	_ = in.rc.SetWriteDeadline(time.Now().Add(sendTimeout))
+	in.sent.done()
 	return out, nil
 }
 
@@ -131,29 +161,22 @@ func halfDone(opened int, key string, err error) error {
 // receive keeps the body in a file, since it is read twice.
 func (in *submitIn) receive() (*disk.Scratch, error) {
 	most := int64(mostBody)
-	switch in.kind {
+	switch in.sent.kind {
 	case oneTask:
 	case manyTasks:
 		most = mostTasks
 	default:
 		return nil, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: send %s for a task, or %s for many",
-			in.kind, oneTask, manyTasks))
+			in.sent.kind, oneTask, manyTasks))
 	}
 	text, err := disk.NewScratch("")
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(text, io.LimitReader(&patient{in.body, in.rc}, most+1))
-	switch {
-	case err != nil:
-		err = newProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v; nothing was opened", err))
-	case n > most:
-		err = newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body of %s has at most %d bytes; nothing was opened", in.kind, most))
-	default:
-		_ = in.rc.SetWriteDeadline(time.Time{}) // opening takes its time; a writer without deadlines has none to lift
-		return text, nil
+	if err := in.sent.to(text, most); err != nil {
+		return nil, errors.Join(err, text.Close())
 	}
-	return nil, errors.Join(err, text.Close())
+	return text, nil
 }
 
 // patient reads a body however long it is, as long as it comes.
@@ -199,18 +222,12 @@ type incoming struct {
 
 // check reads all tasks, and returns how many there are.
 func (in *incoming) check(ctx context.Context) (n int, err error) {
-	queues := map[string]error{"": nil}
+	usable := in.a.usable(ctx)
 	for spec := range in.specs() {
 		n++
 		err := in.a.m.Check(spec)
-		if err == nil && strings.HasPrefix(spec.Stdin, task.FilePrefix) {
-			err = &statemachine.FieldError{Field: "stdin", Value: spec.Stdin, Want: "blob:sha256=HASH; files of the server are not read"}
-		}
 		if err == nil {
-			if _, known := queues[spec.Queue]; !known {
-				_, queues[spec.Queue] = in.a.m.Queue(ctx, spec.Queue)
-			}
-			err = queues[spec.Queue]
+			err = usable(&spec)
 		}
 		if err != nil {
 			return n, in.at(n, err)
@@ -220,6 +237,22 @@ func (in *incoming) check(ctx context.Context) (n int, err error) {
 		return 0, newProblem(http.StatusUnprocessableEntity, "the body has no task; send one in JSON")
 	}
 	return n, in.err
+}
+
+// usable is a check of what a task names: a queue that is there, each looked up once, and no file of the server.
+func (a *api) usable(ctx context.Context) func(*task.Spec) error {
+	queues := map[string]error{"": nil}
+	return func(spec *task.Spec) error {
+		for field, text := range map[string]string{"source": spec.Source, "stdin": spec.Stdin} {
+			if strings.HasPrefix(text, task.FilePrefix) {
+				return &statemachine.FieldError{Field: field, Value: text, Want: "blob:sha256=HASH; files of the server are not read"}
+			}
+		}
+		if _, known := queues[spec.Queue]; !known {
+			_, queues[spec.Queue] = a.m.Queue(ctx, spec.Queue)
+		}
+		return queues[spec.Queue]
+	}
 }
 
 // at names the line of an error.

@@ -162,6 +162,8 @@ const (
 	maxTasks = 100_000
 	maxNeeds = growth.MaxNeeds
 	maxEdges = growth.MaxEdges
+	// maxText is how many bytes all fields of all tasks may have: a step may be repeated many times.
+	maxText = 256 << 20
 )
 
 // expand fills in values of parameters, by their names, and makes the tasks.
@@ -199,6 +201,7 @@ type expansion struct {
 	known  int              // tasks of these
 	plan   *Plan
 	edges  int
+	text   int
 }
 
 // step adds the tasks of a step; false ends it all.
@@ -225,6 +228,10 @@ func (e *expansion) step(s *step) bool {
 		if !ok {
 			return true // the next item has the same errors
 		}
+		if e.text += textOf(fields); e.text > maxText {
+			e.add(s.line, where, "with this step the tasks of the plan have more than %d bytes in their fields; make several plans", maxText)
+			return false
+		}
 		one := planTask{step: s.name, line: s.line, item: item, fields: fields, needs: needs, args: s.args}
 		if s.foreach != nil {
 			one.number = i + 1
@@ -233,6 +240,14 @@ func (e *expansion) step(s *step) bool {
 	}
 	e.put(s, tasks)
 	return true
+}
+
+// textOf is how many bytes fields have.
+func textOf(fields []taskField) (n int) {
+	for i := range fields {
+		n += fields[i].value.size()
+	}
+	return n
 }
 
 // put adds the tasks of a step to those that are opened with the plan, or to those that are opened once it runs.

@@ -104,6 +104,10 @@ func TestExpandIsBounded(t *testing.T) {
 	if text := refusal(t, dense, map[string]string{"l": many[2:], "m": many}); !strings.Contains(text, "1000000 needs") {
 		t.Error(text)
 	}
+	long := "params: {l: []}\nsteps:\n  a: {program: p, input: " + strings.Repeat("x", 1<<20) + ", foreach: {param: l}}"
+	if text := refusal(t, long, map[string]string{"l": many}); !strings.Contains(text, "p.yaml:3: steps.a: with this step the tasks of the plan have more than") {
+		t.Error(text)
+	}
 }
 
 const forLines = `params: {tag: "${item}"}

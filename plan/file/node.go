@@ -7,7 +7,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 )
@@ -42,9 +44,40 @@ func (k kind) String() string {
 	return [...]string{"nothing", "a text", "a list", "a mapping"}[k]
 }
 
+// maxDepth is how many lists and mappings may lie in each other, but for those that only indentation shows. The parser needs the square
+// of that in memory.
+const maxDepth = 100
+
+// tooDeep is the line where there are more, 0 if none.
+func tooDeep(tokens token.Tokens) int {
+	flow, entries, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			entries, line = 0, t.Position.Line
+		}
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow--
+		case token.SequenceEntryType, token.MappingKeyType:
+			entries++
+		}
+		if flow+entries > maxDepth {
+			return line
+		}
+	}
+	return 0
+}
+
 // read parses the YAML. It returns nil if there is an error.
 func read(data []byte, p *problems) *node {
-	file, err := parser.ParseBytes(data, 0)
+	tokens := lexer.Tokenize(string(data))
+	if line := tooDeep(tokens); line > 0 {
+		p.add(line, "", "more than %d lists and mappings lie in each other; write fewer", maxDepth)
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		line := 0
 		if at, ok := errors.AsType[yaml.Error](err); ok {
@@ -122,6 +155,18 @@ type value struct {
 	// list is not nil for a list, pairs for pairs.
 	list  []string
 	pairs map[string]string
+}
+
+// size is how many bytes it has.
+func (v *value) size() int {
+	n := len(v.text)
+	for _, item := range v.list {
+		n += len(item)
+	}
+	for name, text := range v.pairs {
+		n += len(name) + len(text)
+	}
+	return n
 }
 
 func (n *node) value(field string, p *problems) value {

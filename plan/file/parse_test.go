@@ -104,6 +104,16 @@ func TestRefusesBadYAML(t *testing.T) {
 	}
 }
 
+// The parser needs the square of the depth in memory.
+func TestRefusesDepth(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"[", "{a: ", "- ", "a: {", "[\n", "- [{a: "} {
+		if _, err := parse("p.yaml", []byte(strings.Repeat(text, 100_000))); err == nil || !strings.Contains(err.Error(), "more than 100 lists and mappings") {
+			t.Errorf("%q: %.200v", text, err)
+		}
+	}
+}
+
 func TestGivenIsUnknown(t *testing.T) {
 	t.Parallel()
 	got := refusal(t, "params: {day: 1}\n"+stepA+"}}", map[string]string{"days": "2"})

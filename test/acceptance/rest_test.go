@@ -61,12 +61,14 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 	token := strings.TrimSpace(stdout)
 	w.manage(t, 1, "submit", "--wait", "--each-line", w.file(t, "lines", "echo <&>\necho no >&2; exit 3\necho yes\n", 0o644))
 	w.manage(t, 0, "submit", "--hold=for later", "--", "echo", "held")
-	w.manage(t, 0, "queue", "add", "nightly", "threads=3")
+	w.manage(t, 0, "queue", "add", "nightly", "threads=3", "paused=true")
 	w.await(t, 4, sm.Blocked)
+	file := w.file(t, "plan.yaml", "steps:\n  one: {source: 'command:echo', queue: nightly}\n  two: {source: 'command:cat', needs: [one]}\n", 0o644)
+	plan := strings.TrimSpace(first(w.manage(t, 0, "plan", "submit", file)))
 	for path, args := range map[string]string{
 		"tasks": "ls", "tasks?state=failed": "ls --state failed", "tasks?tasks=j1&limit=50": "ls j1",
 		"tasks/2": "show 2", "tasks/2/why": "why 2", "tasks/4/why": "why 4", "tasks/1/history": "history 1",
-		"jobs": "jobs", "jobs?limit=1": "jobs --limit 1", "jobs/j1": "show j1", "stats": "stats",
+		"jobs": "jobs", "jobs?limit=1": "jobs --limit 1", "jobs/j1": "show j1", "stats": "stats", "plans": "plan ls", "plans?limit=1": "plan ls --limit 1", "plans/" + plan: "plan show " + plan, "plans/1": "plan show j1",
 		"queues": "queue ls", "queues/nightly": "queue show nightly", "queues/nightly/why": "why --queue nightly",
 		"nodes": "node ls", "workers": "worker ls", "workers?all=true": "worker ls --all", "workers/w": "worker show w",
 	} {
@@ -91,8 +93,27 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 		}
 		same(t, w, told(t, parts[0], url+"/api/v1/"+parts[1], token, parts[2]), args)
 	}
+	w.changesAlike(t, url, plan)
 	w.sound(t)
 }
+
+// changesAlike changes things twice, by HTTP and by a verb, where the second time has the same answer.
+func (w *world) changesAlike(t *testing.T, url, plan string) {
+	t.Helper()
+	token := strings.TrimSpace(first(w.manage(t, 0, "token", "add", "operator", "--role", "operate")))
+	for _, c := range [][4]string{
+		{http.MethodPost, "plans/" + plan + "/retry", `{"dry_run":true}`, "plan retry --dry-run " + plan},
+		{http.MethodPost, "plans/" + plan + "/resume", "", "plan resume " + plan},
+		{http.MethodPost, "plans/" + plan + "/cancel", "", "plan cancel " + plan},
+	} {
+		got := told(t, c[0], url+"/api/v1/"+c[1], token, c[2])
+		if stdout, _ := w.manage(t, 0, append(strings.Fields(c[3]), "--json")...); string(got) != stdout {
+			t.Errorf("%s:\n%s\n%s --json:\n%s", c[1], got, c[3], stdout)
+		}
+	}
+}
+
+func first(text, _ string) string { return text }
 
 var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
@@ -120,7 +141,7 @@ func TestHTTPDocument(t *testing.T) {
 	stdout, stderr, code := daemontest.Run(t, cmd)
 	stdout = regexp.MustCompile(`[ \n]+`).ReplaceAllString(stdout, " ")
 	const want = `1 2 { "state": "completed", "total": 100, "left": 0 } { "state": "archived", "outcome": "succeeded", "output": "1\n2\n3\n" } 0 `
-	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] 20 {"maxthreads":["unlimited","2"]} true w `) {
+	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] 20 {"maxthreads":["unlimited","2"]} true w 1 `) {
 		t.Errorf("it ended with %d:\n%s\n%s", code, stdout, stderr)
 	}
 }

@@ -216,12 +216,9 @@ func (a *app) steering(cmd *cobra.Command, done string, do func(ctx context.Cont
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
 		id, err := s.planID(ctx, s.args[0])
-		if err == nil {
-			err = do(ctx, s, id)
-		}
 		var p *task.Plan
 		if err == nil {
-			p, err = s.manager.Plan(ctx, id)
+			p, err = answer.SteeredPlan(ctx, s.manager, id, func(ctx context.Context, id task.PlanID) error { return do(ctx, s, id) })
 		}
 		if err != nil {
 			return s.noPlan(err)

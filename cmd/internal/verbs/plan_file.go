@@ -12,8 +12,7 @@ import (
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
-	planfile "github.com/tdf-go/tdf/plan/file"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -37,10 +36,10 @@ func (s *session) checkPlan(source *planSource, graph string) error {
 		return err
 	}
 	if graph != "" {
-		return s.drawn(source.plan.Draw(graph))
+		return s.drawn(source.Draw(graph))
 	}
-	return s.result(source.plan, func() {
-		s.printf("%s: plan %q: %s\n", cli.Safe(source.path), source.plan.Name, source.plan)
+	return s.result(source.Plan, func() {
+		s.printf("%s: plan %q: %s\n", cli.Safe(source.path), source.Name, source.Plan)
 	})
 }
 
@@ -62,10 +61,8 @@ func (s *session) drawn(text string, err error) error {
 type planSource struct {
 	params []string
 
-	path  string
-	plan  *planfile.Plan
-	specs []task.Spec
-	later []manager.LaterStep
+	path string
+	*answer.PlanFile
 }
 
 func (p *planSource) flags(cmd *cobra.Command) {
@@ -86,19 +83,14 @@ func (p *planSource) read(s *session, now time.Time) error {
 	if data, p.path, err = readPlanFile(s); err != nil {
 		return err
 	}
-	if p.plan, err = planfile.Read(p.path, data, given); err == nil {
-		p.specs, p.later, err = p.plan.Specs(now)
-	}
-	if err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	return nil
+	p.PlanFile, err = answer.ReadPlan(p.path, data, given, now)
+	return cli.WithCode(cli.ExitUsage, err)
 }
 
 // takeAlong puts what steps take along into Redis, each once, and names it in their tasks. Nothing else is opened before.
 func (p *planSource) takeAlong(ctx context.Context, s *session, now time.Time) error {
 	some := false
-	err := p.plan.TakeAlong(func(name, program string) (string, error) {
+	err := p.PlanFile.TakeAlong(func(name, program string) (string, error) {
 		if program != "" {
 			if err := fetch.Uploadable(name, program); err != nil {
 				return "", badUpload(err)
@@ -112,7 +104,7 @@ func (p *planSource) takeAlong(ctx context.Context, s *session, now time.Time) e
 		return task.SourceSHA256(source), nil
 	})
 	if err == nil && some {
-		p.specs, p.later, err = p.plan.Specs(now)
+		err = p.Define(now)
 	}
 	return err
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -49,10 +47,7 @@ func (sub *planSubmission) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.result(struct {
-		Plan  task.PlanID `json:"plan"`
-		Tasks int         `json:"tasks"`
-	}{id, len(sub.source.specs)}, func() { s.printf("%d\n", id) })
+	return s.result(&answer.PlanSubmitted{Plan: id, Tasks: len(sub.source.Tasks)}, func() { s.printf("%d\n", id) })
 }
 
 // submit makes the plan and lets it run.
@@ -71,39 +66,17 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (task.PlanID,
 	if err != nil {
 		return 0, err
 	}
-	p := sub.source.plan
-	id, err := s.manager.NewPlan(ctx, task.PlanSpec{
-		Name: p.Name, OnFailure: task.OnFailure(p.OnFailure), RequestKey: key,
-		Contents: manager.Digest(sub.source.specs, sub.source.later),
-	})
-	if errors.Is(err, task.ErrRequestKey) {
+	id, opened, err := sub.source.Open(ctx, s.manager, key)
+	switch {
+	case errors.Is(err, task.ErrRequestKey):
 		return 0, usedFor(key, id)
-	}
-	if err != nil {
+	case err != nil && id == 0:
 		return 0, err
-	}
-	opened, err := s.manager.SubmitAll(ctx, slices.Values(sub.source.specs), manager.InPlan(id), manager.WithRequestKey("plan "+key))
-	if err == nil && len(sub.source.later) > 0 {
-		err = s.manager.SubmitLater(ctx, id, sub.source.byStep(opened), sub.source.later)
-	}
-	if err == nil {
-		err = s.manager.ReadyPlan(ctx, id)
-	}
-	if err != nil {
-		return id, sub.halfDone(s, id, key, err)
+	case err != nil:
+		return id, halfDone(s, id, key, err)
 	}
 	s.warnOfLoss(ctx, life, opened, "--key "+cli.Safe(key))
 	return id, nil
-}
-
-// byStep are the ids of the tasks that were opened, by the names of their steps.
-func (p *planSource) byStep(opened []task.Opened) map[string][]int64 {
-	ids := map[string][]int64{}
-	for i, o := range opened {
-		step := planview.StepName(p.specs[i].Step)
-		ids[step] = append(ids[step], o.ID)
-	}
-	return ids
 }
 
 // check reads the file, and looks whether the queues of its tasks are there.
@@ -115,8 +88,8 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 	if err := sub.source.read(s, now); err != nil {
 		return err
 	}
-	p, checkQueue := sub.source.plan, s.queueCheck(ctx)
-	specs := sub.source.all()
+	p, checkQueue := sub.source.PlanFile, s.queueCheck(ctx)
+	specs := p.All()
 	for i := range specs {
 		switch err := checkQueue(specs[i].Queue); {
 		case errors.Is(err, task.ErrNoQueue):
@@ -140,25 +113,16 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 
 // pin pins the sources before there is a plan that could be left without its tasks.
 func (sub *planSubmission) pin(ctx context.Context, s *session) error {
-	for _, spec := range sub.source.all() {
+	for _, spec := range sub.source.All() {
 		if spec.Source == "" {
 			continue
 		}
 		if _, err := s.pinned(ctx, spec.Source); err != nil {
 			err = &statemachine.FieldError{Field: sourceField, Value: clean.Source(spec.Source), Want: "one that can be used: " + err.Error()}
-			return cli.WithCode(cli.ExitUsage, sub.source.plan.At(&spec, err))
+			return cli.WithCode(cli.ExitUsage, sub.source.At(&spec, err))
 		}
 	}
 	return nil
-}
-
-// all are the tasks of the plan, those of later steps too.
-func (p *planSource) all() []task.Spec {
-	specs := slices.Clone(p.specs)
-	for i := range p.later {
-		specs = append(specs, p.later[i].Specs...)
-	}
-	return specs
 }
 
 func usedFor(key string, plan task.PlanID) error {
@@ -167,13 +131,7 @@ func usedFor(key string, plan task.PlanID) error {
 }
 
 // halfDone says how a plan that was made in part is finished.
-func (sub *planSubmission) halfDone(s *session, id task.PlanID, key string, err error) error {
-	if broken, ok := errors.AsType[*manager.SubmissionError](err); ok {
-		if errors.Is(err, task.ErrRequestKey) {
-			return usedFor(key, id)
-		}
-		err = broken.Err
-	}
+func halfDone(s *session, id task.PlanID, key string, err error) error {
 	return fmt.Errorf("plan %d was not made to its end, and nothing of it runs: %w; to finish it, repeat it with --key %s; "+
 		"to be rid of it: %s", id, s.noPlan(err), cli.Safe(key), s.command("plan cancel %d", id))
 }
@@ -228,7 +186,7 @@ func (r *planRunning) announce(s *session, id task.PlanID) error {
 	case r.quiet:
 		s.printf("%d\n", id)
 	default:
-		s.printf("%s: %s\n", planName(&task.Plan{PlanSpec: task.PlanSpec{Name: r.source.plan.Name}, ID: id}), r.source.plan)
+		s.printf("%s: %s\n", planName(&task.Plan{PlanSpec: task.PlanSpec{Name: r.source.Name}, ID: id}), r.source.Plan)
 	}
 	return s.out.Err()
 }
