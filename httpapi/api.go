@@ -71,6 +71,7 @@ func newAPI(o *Options) *api {
 	a.changes()
 	a.jobs()
 	a.plans()
+	a.programs()
 	a.fleet()
 	a.fleetChanges()
 	a.tokens()

@@ -228,7 +228,7 @@ func TestRoles(t *testing.T) {
 		}
 		for _, op := range ending(t, c.handler) {
 			need := needs(&op)
-			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", "default", "{job}", "j1").Replace(op.path), "")
+			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", "default", "{job}", "j1", "{version}", "sum").Replace(op.path), "")
 			if refused := w.Code == http.StatusForbidden; refused == role.May(need) || w.Code == http.StatusUnauthorized {
 				t.Errorf("%s as %s: %d %s", op.id, role, w.Code, w.Body)
 			}
@@ -288,12 +288,12 @@ func TestMalformed(t *testing.T) {
 		value := rapid.SampledFrom(odd)
 		op := rapid.SampledFrom(operations).Draw(rt, "operation")
 		path := op.path
-		for _, name := range []string{"{id}", "{name}", "{job}"} {
+		for _, name := range []string{"{id}", "{name}", "{job}", "{version}"} {
 			path = strings.ReplaceAll(path, name, url.PathEscape(strings.ReplaceAll(value.Draw(rt, name), "..", "x")))
 		}
 		query := url.Values{}
 		for range rapid.IntRange(0, 3).Draw(rt, "queries") {
-			name := rapid.SampledFrom([]string{"tasks", "state", "match", "attr", "limit", "cursor", "window", "after", "round", "follow", "all", "param", "x"}).Draw(rt, "query")
+			name := rapid.SampledFrom([]string{"tasks", "state", "match", "attr", "limit", "cursor", "window", "after", "round", "follow", "all", "param", "unused_for", "timeout", "worker", "x"}).Draw(rt, "query")
 			if name != "follow" { // it does not end
 				query.Add(name, value.Draw(rt, "value"))
 			}

@@ -63,12 +63,14 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 	w.manage(t, 0, "submit", "--hold=for later", "--", "echo", "held")
 	w.manage(t, 0, "queue", "add", "nightly", "threads=3", "paused=true")
 	w.await(t, 4, sm.Blocked)
+	w.await(t, w.open(t, w.script(t, "sum", "echo 1"))[0], sm.Succeeded)
 	file := w.file(t, "plan.yaml", "steps:\n  one: {source: 'command:echo', queue: nightly}\n  two: {source: 'command:cat', needs: [one]}\n", 0o644)
 	plan := strings.TrimSpace(first(w.manage(t, 0, "plan", "submit", file)))
 	for path, args := range map[string]string{
 		"tasks": "ls", "tasks?state=failed": "ls --state failed", "tasks?tasks=j1&limit=50": "ls j1",
 		"tasks/2": "show 2", "tasks/2/why": "why 2", "tasks/4/why": "why 4", "tasks/1/history": "history 1",
 		"jobs": "jobs", "jobs?limit=1": "jobs --limit 1", "jobs/j1": "show j1", "stats": "stats", "plans": "plan ls", "plans?limit=1": "plan ls --limit 1", "plans/" + plan: "plan show " + plan, "plans/1": "plan show j1",
+		"programs": "program ls", "programs?worker=w": "program ls --worker w", "programs/sum": "program show sum",
 		"queues": "queue ls", "queues/nightly": "queue show nightly", "queues/nightly/why": "why --queue nightly",
 		"nodes": "node ls", "workers": "worker ls", "workers?all=true": "worker ls --all", "workers/w": "worker show w",
 	} {
@@ -102,6 +104,9 @@ func (w *world) changesAlike(t *testing.T, url, plan string) {
 	t.Helper()
 	token := strings.TrimSpace(first(w.manage(t, 0, "token", "add", "operator", "--role", "operate")))
 	for _, c := range [][4]string{
+		{http.MethodDelete, "programs/sum?dry_run=true", "", "program rm --dry-run sum"},
+		{http.MethodDelete, "programs?unused_for=100000&dry_run=true", "", "program gc --dry-run"},
+		{http.MethodDelete, "programs?unused_for=100000", "", "program gc"},
 		{http.MethodPost, "plans/" + plan + "/retry", `{"dry_run":true}`, "plan retry --dry-run " + plan},
 		{http.MethodPost, "plans/" + plan + "/resume", "", "plan resume " + plan},
 		{http.MethodPost, "plans/" + plan + "/cancel", "", "plan cancel " + plan},

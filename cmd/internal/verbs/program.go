@@ -3,6 +3,7 @@ package verbs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -33,9 +35,10 @@ func (a *app) programs() *cobra.Command {
 
 // asking is one of these verbs with its flags.
 type asking struct {
-	workers, nodes    []string
-	timeout, unused   string
-	patience, idleFor time.Duration
+	answer.Asking
+
+	timeout, unused string
+	idleFor         time.Duration
 }
 
 // asks adds the flags to a verb.
@@ -44,20 +47,23 @@ func (a *app) asks(o *asking, cmd *cobra.Command, do verb) *cobra.Command {
 		if err := o.parse(); err != nil {
 			return err
 		}
+		if err := o.check(ctx, s); err != nil {
+			return err
+		}
 		return do(ctx, s)
 	})
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.workers, workerField, nil, "only these workers, separated by commas")
-	flags.StringSliceVar(&o.nodes, nodeField, nil, "only workers of these nodes, separated by commas")
+	flags.StringSliceVar(&o.Workers, workerField, nil, "only these workers, separated by commas")
+	flags.StringSliceVar(&o.Nodes, nodeField, nil, "only workers of these nodes, separated by commas")
 	flags.StringVar(&o.timeout, "timeout", "10s", "longest time to wait for answers, such as 90 or 1m30s")
 	return withJSON(cmd)
 }
 
 func (o *asking) parse() (err error) {
-	if o.patience, err = parseSpan("--timeout", o.timeout); err != nil {
+	if o.Patience, err = parseSpan("--timeout", o.timeout); err != nil {
 		return err
 	}
-	if o.patience <= 0 {
+	if o.Patience <= 0 {
 		return cli.Usagef("--timeout %q: want a time such as 90 or 1m30s", o.timeout)
 	}
 	if o.unused == "" {
@@ -70,33 +76,23 @@ func (o *asking) parse() (err error) {
 	return nil
 }
 
-// ask has the workers do an errand that the flags mean.
-func (o *asking) ask(ctx context.Context, s *session, e task.Errand) ([]task.Stock, error) {
+// check refuses workers and nodes that nobody knows.
+func (o *asking) check(ctx context.Context, s *session) error {
 	workers, err := s.manager.Workers(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, name := range o.workers {
+	for _, name := range o.Workers {
 		if _, err := s.workerNamed(name, workers); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	for _, name := range o.nodes {
+	for _, name := range o.Nodes {
 		if _, err := readNode(ctx, s, name); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s.manager.Errand(ctx, e, o.patience, func(w *task.Worker) bool {
-		return (len(o.workers) == 0 || slices.Contains(o.workers, w.Name)) && (len(o.nodes) == 0 || slices.Contains(o.nodes, w.Node))
-	})
-}
-
-// look asks which versions there are, and what time it is.
-func (o *asking) look(ctx context.Context, s *session) (stocks []task.Stock, now time.Time, err error) {
-	if stocks, err = o.ask(ctx, s, task.Errand{Versions: s.args}); err == nil {
-		now, err = s.shownAt(ctx)
-	}
-	return stocks, now, err
+	return nil
 }
 
 // stocked writes what workers have answered. Then it says who has not, or could not do it, and makes the exit code.
@@ -123,11 +119,6 @@ func (s *session) stocked(stocks []task.Stock, failed bool, forPeople func()) er
 		s.warn("no answer in time from %s; a worker of an older release answers nothing", strings.Join(silent, ", "))
 	}
 	return waitCode(len(silent) > 0, failed)
-}
-
-// allAnswered reports whether what no worker has is nowhere.
-func allAnswered(stocks []task.Stock) bool {
-	return !slices.ContainsFunc(stocks, func(s task.Stock) bool { return s.Silent || s.Error != "" })
 }
 
 // copied is a version in one program directory, which several workers may share.
@@ -184,7 +175,11 @@ func (a *app) programLs() *cobra.Command {
 			"those that have it, ROUNDS those rounds that run it now. USED is when a round had it last.",
 		Example: "  tdf-manager program ls\n  tdf-manager program ls sum --node node-1,node-2\n  tdf-manager program ls --json",
 	}, func(ctx context.Context, s *session) error {
-		stocks, now, err := o.look(ctx, s)
+		stocks, err := o.Ask(ctx, s.manager, task.Errand{Versions: s.args})
+		if err != nil {
+			return err
+		}
+		now, err := s.shownAt(ctx)
 		if err != nil {
 			return err
 		}
@@ -215,7 +210,7 @@ func listPrograms(s *session, all []copied, now time.Time) {
 	for _, r := range rows {
 		on := once(nodes[r])
 		slices.Sort(on)
-		table.Row(r.Program, shortHash(r.SHA256), disk.SizeText(uint64(r.Bytes)), len(r.workers), some(on), r.Rounds, since(r.Used, now))
+		table.Row(r.Program, shortHash(r.SHA256), disk.SizeText(uint64(r.Bytes)), len(r.workers), answer.Some(on), r.Rounds, since(r.Used, now))
 	}
 	table.Flush()
 }
@@ -236,15 +231,6 @@ func since(then, now time.Time) string {
 	return age(max(0, now.Sub(then)))
 }
 
-// some are the first of many names.
-func some(names []string) string {
-	const most = 4
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d others", strings.Join(names[:most-1], ", "), len(names)-most+1)
-}
-
 func (a *app) programShow() *cobra.Command {
 	o := &asking{}
 	return a.asks(o, &cobra.Command{
@@ -253,20 +239,24 @@ func (a *app) programShow() *cobra.Command {
 			"source, and whether rounds run it. A slot holds what it runs, or has run last.",
 		Example: "  tdf-manager program show sum\n  tdf-manager program show sum@3f9a --json",
 	}, func(ctx context.Context, s *session) error {
-		stocks, now, err := o.look(ctx, s)
+		stocks, err := o.Programs(ctx, s.manager, s.args...)
+		if err != nil {
+			return s.noVersion(err)
+		}
+		now, err := s.shownAt(ctx)
 		if err != nil {
 			return err
 		}
-		all := copies(stocks)
-		if len(all) == 0 && allAnswered(stocks) {
-			return s.noVersion(strings.Join(s.args, " "))
-		}
-		return s.stocked(stocks, false, func() { showPrograms(s, all, now) })
+		return s.stocked(stocks, false, func() { showPrograms(s, copies(stocks), now) })
 	})
 }
 
-func (s *session) noVersion(name string) error {
-	return cli.WithCode(cli.ExitUsage, fmt.Errorf("no worker that was asked keeps %s; see %s", cli.Safe(name), s.command("program ls")))
+// noVersion adds the remedy to the error for what no worker keeps.
+func (s *session) noVersion(err error) error {
+	if none, ok := errors.AsType[answer.NoVersionError](err); ok {
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", none, s.command("program ls")))
+	}
+	return err
 }
 
 // showPrograms prints the copies of each version.
@@ -301,52 +291,12 @@ func (a *app) programRm() *cobra.Command {
 			"that wants a removed version fetches it again.",
 		Example: "  tdf-manager program rm sum@3f9a\n  tdf-manager program rm sum --worker w1 --dry-run",
 	}, func(ctx context.Context, s *session) error {
-		stocks, err := o.ask(ctx, s, task.Errand{Versions: s.args})
+		stocks, err := o.RemovePrograms(ctx, s.manager, s.args, s.dryRun)
 		if err != nil {
-			return err
-		}
-		exact, err := s.exactly(stocks)
-		if err != nil {
-			return err
-		}
-		if !s.dryRun && len(exact) > 0 {
-			if stocks, err = o.ask(ctx, s, task.Errand{Versions: exact, Remove: true}); err != nil {
-				return err
-			}
+			return s.noVersion(err)
 		}
 		return s.removedPrograms(stocks, true)
 	}))
-}
-
-// exactly are the words with whole hashes. The error names the versions that one could mean, or one that is nowhere.
-func (s *session) exactly(stocks []task.Stock) ([]string, error) {
-	var exact []string
-	for _, word := range once(s.args) {
-		means := task.Errand{Versions: []string{word}}
-		var found []string
-		for i := range stocks {
-			for _, v := range stocks[i].Versions {
-				if means.Means(v.Program, v.SHA256) {
-					found = append(found, v.Program+"@"+v.SHA256)
-				}
-			}
-		}
-		_, _, pinned := strings.Cut(word, "@")
-		slices.Sort(found)
-		found = slices.Compact(found)
-		switch {
-		case len(found) == 0 && allAnswered(stocks):
-			return nil, s.noVersion(word)
-		case pinned && len(found) > 1:
-			return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%s is ambiguous: it may be %s", cli.Safe(word), cli.Safe(some(found))))
-		case pinned && len(found) == 1:
-			word = found[0]
-		}
-		if len(found) > 0 {
-			exact = append(exact, word)
-		}
-	}
-	return exact, nil
 }
 
 func (a *app) programGc() *cobra.Command {
@@ -358,7 +308,7 @@ func (a *app) programGc() *cobra.Command {
 			"it again. Workers remove versions by themselves beyond [worker] program_cache.",
 		Example: "  tdf-manager program gc --dry-run\n  tdf-manager program gc --unused-for 12h --node node-1",
 	}, func(ctx context.Context, s *session) error {
-		stocks, err := o.ask(ctx, s, task.Errand{Versions: s.args, UnusedFor: task.Seconds(o.idleFor), Remove: !s.dryRun})
+		stocks, err := o.CollectPrograms(ctx, s.manager, s.args, o.idleFor, s.dryRun)
 		if err != nil {
 			return err
 		}
@@ -370,28 +320,9 @@ func (a *app) programGc() *cobra.Command {
 
 // removedPrograms says what was removed, and what was kept, which is a failure where it was named.
 func (s *session) removedPrograms(stocks []task.Stock, named bool) error {
-	for i := range stocks {
-		for k := range stocks[i].Versions {
-			if s.dryRun {
-				stocks[i].Versions[k].Kept = wouldKeep(&stocks[i].Versions[k], stocks[i].Dir)
-			}
-		}
-	}
 	all := copies(stocks)
 	kept := slices.ContainsFunc(all, func(c copied) bool { return c.Kept != "" })
 	return s.stocked(stocks, kept && named, func() { listRemoved(s, all) })
-}
-
-// wouldKeep is why a version would not be removed.
-func wouldKeep(v *task.StoredVersion, dir string) string {
-	switch {
-	case v.SHA256 == "":
-		return "it was put there by hand; remove " + filepath.Join(dir, v.Program) + " on its host"
-	case v.Rounds > 0:
-		return fmt.Sprintf("%d rounds run it", v.Rounds)
-	default:
-		return ""
-	}
 }
 
 func listRemoved(s *session, all []copied) {
@@ -401,7 +332,7 @@ func listRemoved(s *session, all []copied) {
 	}
 	for i := range all {
 		c := &all[i]
-		what := fmt.Sprintf("%s@%s of %s", c.Program, shortHash(c.SHA256), some(c.workers))
+		what := fmt.Sprintf("%s@%s of %s", c.Program, shortHash(c.SHA256), answer.Some(c.workers))
 		if c.Kept != "" {
 			s.printf("kept %s: %s\n", cli.Safe(what), cli.Safe(c.Kept))
 			continue
