@@ -22,8 +22,8 @@ type api struct {
 	huma huma.API
 	// streams are those of events that are open.
 	streams *streams
-	// planFiles bounds how many plan files are read at a time.
-	planFiles room
+	// planFiles bounds how many plan files are read at a time, uploads how many blobs.
+	planFiles, uploads room
 	http.Handler
 }
 
@@ -65,13 +65,17 @@ func newAPI(o *Options) *api {
 		RejectUnknownQueryParameters: true,
 	}
 	mux := http.NewServeMux()
-	a := &api{m: o.Manager, log: o.Logger, huma: humago.New(mux, config), streams: newStreams(o.Manager), planFiles: make(room, mostPlanFiles)}
+	a := &api{
+		m: o.Manager, log: o.Logger, huma: humago.New(mux, config), streams: newStreams(o.Manager),
+		planFiles: make(room, mostPlanFiles), uploads: make(room, mostUploads),
+	}
 	a.tasks()
 	a.submission()
 	a.changes()
 	a.jobs()
 	a.plans()
 	a.programs()
+	a.blobs()
 	a.fleet()
 	a.fleetChanges()
 	a.tokens()

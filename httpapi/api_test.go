@@ -213,7 +213,7 @@ func TestRoles(t *testing.T) {
 	c := newClient(t, task.TokenAdmin)
 	needs := func(op *operation) task.TokenRole {
 		switch {
-		case op.id == "submit-tasks", op.id == "submit-plan":
+		case op.id == "submit-tasks", op.id == "submit-plan", op.id == "put-blob":
 			return task.TokenSubmit
 		case strings.HasPrefix(op.path, "/tokens"):
 			return task.TokenAdmin
@@ -228,7 +228,7 @@ func TestRoles(t *testing.T) {
 		}
 		for _, op := range ending(t, c.handler) {
 			need := needs(&op)
-			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", "default", "{job}", "j1", "{version}", "sum").Replace(op.path), "")
+			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", "default", "{job}", "j1", "{version}", "sum", "{sha256}", strings.Repeat("0", 64)).Replace(op.path), "")
 			if refused := w.Code == http.StatusForbidden; refused == role.May(need) || w.Code == http.StatusUnauthorized {
 				t.Errorf("%s as %s: %d %s", op.id, role, w.Code, w.Body)
 			}
@@ -288,7 +288,7 @@ func TestMalformed(t *testing.T) {
 		value := rapid.SampledFrom(odd)
 		op := rapid.SampledFrom(operations).Draw(rt, "operation")
 		path := op.path
-		for _, name := range []string{"{id}", "{name}", "{job}", "{version}"} {
+		for _, name := range []string{"{id}", "{name}", "{job}", "{version}", "{sha256}"} {
 			path = strings.ReplaceAll(path, name, url.PathEscape(strings.ReplaceAll(value.Draw(rt, name), "..", "x")))
 		}
 		query := url.Values{}

@@ -40,8 +40,8 @@ func (a *api) plans() {
 	add(a, operation{
 		method: http.MethodGet, path: "/plans/{id}", id: "show-plan", tag: tag, role: task.TokenRead,
 		does: "Show a plan with its tasks, and what is still to come of it", change: a.planOrJob,
-		detail: "Retries stand in the place of the tasks that they repeat. Of a job, which is a plan of tasks that need nothing of one another, " +
-			"it says how far that is.",
+		detail: "Retries stand in the place of the tasks that they repeat. Of a job, which is a plan of tasks that need nothing of one " +
+			"another, it says how far that is.",
 	}, a.showPlan)
 	a.planSubmission()
 	a.planChanges()
@@ -108,8 +108,9 @@ func (a *api) planChanges() {
 	})
 	add(a, operation{
 		method: http.MethodPost, path: "/plans/{id}/retry", id: "retry-plan", tag: tag, role: task.TokenOperate,
-		does:   "Open again the tasks of a plan that did not succeed, and what waited for them",
-		detail: "Each new task stands in the place of the old one; succeeded tasks do not run again. Sent again, it goes on where it was cut off.",
+		does: "Open again the tasks of a plan that did not succeed, and what waited for them",
+		detail: "Each new task stands in the place of the old one; succeeded tasks do not run again. Sent again, it " +
+			"goes on where it was cut off.",
 	}, a.retryPlan)
 }
 
@@ -329,8 +330,8 @@ func (a *api) halfMade(ctx context.Context, id task.PlanID, key string, err erro
 	}
 	err = a.failure(ctx, err)
 	if p, ok := errors.AsType[*huma.ErrorModel](err); ok {
-		p.Detail = fmt.Sprintf("plan %d was not made to its end, and nothing of it runs: %s; to finish it, send it again with Idempotency-Key: %s; "+
-			"to be rid of it: POST %s/plans/%[1]d/cancel", id, p.Detail, key, root)
+		p.Detail = fmt.Sprintf("plan %d was not made to its end, and nothing of it runs: %s; to finish it, send it again with "+
+			"Idempotency-Key: %s; to be rid of it: POST %s/plans/%[1]d/cancel", id, p.Detail, key, root)
 	}
 	return err
 }

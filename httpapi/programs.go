@@ -59,14 +59,14 @@ type programsIn struct {
 
 // programIn says which versions are meant, and which workers are asked.
 type programIn struct {
-	Version string   `path:"version" maxLength:"200" doc:"A program, or NAME@HEX with the first digits of the hash of a version." example:"sum@3f9a"`
+	Version string   `path:"version" maxLength:"200" doc:"A program, or NAME@HEX: the first digits of a version's hash." example:"sum@3f9a"`
 	Worker  []string `query:"worker" maxItems:"1000" doc:"Only these workers."`
 	Node    []string `query:"node" maxItems:"1000" doc:"Only workers of these nodes."`
 	Timeout int      `query:"timeout" minimum:"1" maximum:"20" default:"10" doc:"Longest time to wait for answers, in seconds."`
 }
 
 type programRemoveIn struct {
-	Version string   `path:"version" maxLength:"200" doc:"A program, or NAME@HEX with the first digits of the hash of a version." example:"sum@3f9a"`
+	Version string   `path:"version" maxLength:"200" doc:"A program, or NAME@HEX: the first digits of a version's hash." example:"sum@3f9a"`
 	Worker  []string `query:"worker" maxItems:"1000" doc:"Only these workers."`
 	Node    []string `query:"node" maxItems:"1000" doc:"Only workers of these nodes."`
 	Timeout int      `query:"timeout" minimum:"1" maximum:"10" default:"10" doc:"Longest time to wait for answers, in seconds, twice."`

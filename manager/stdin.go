@@ -33,10 +33,7 @@ func (m *Manager) PutStdin(ctx context.Context, content io.Reader) (stdin string
 	if err != nil {
 		return "", fmt.Errorf("copy what is put: %w", err)
 	}
-	hash := hex.EncodeToString(sum.Sum(nil))
-	return retryUntilAvailable(ctx, m, func() (string, error) {
-		return task.BlobSource(hash), m.store.PutBlob(ctx, hash, size, file)
-	})
+	return m.PutBlob(ctx, hex.EncodeToString(sum.Sum(nil)), size, file)
 }
 
 // takeStdin makes the stdin of a task one that Redis keeps.

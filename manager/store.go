@@ -61,6 +61,8 @@ type blobs interface {
 	Files(ctx context.Context, hash string, w io.Writer) error
 	BlobSize(ctx context.Context, hash string) (size int64, there bool, err error)
 	PutBlob(ctx context.Context, hash string, size int64, content io.ReaderAt) error
+	Blob(ctx context.Context, hash string, w io.Writer) error
+	BlobLimit(ctx context.Context) (int64, error)
 }
 
 type following interface {

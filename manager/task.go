@@ -2,8 +2,6 @@ package manager
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
@@ -76,14 +74,7 @@ func (m *Manager) Tasks(ctx context.Context, ids []int64) ([]*task.Task, error) 
 //
 // [fetch.UnpackFiles]: https://pkg.go.dev/github.com/tdf-go/tdf/fetch#UnpackFiles
 func (m *Manager) Files(ctx context.Context, f task.Files, w io.Writer) error {
-	sum := sha256.New()
-	if err := m.store.Files(ctx, f.SHA256, io.MultiWriter(w, sum)); err != nil {
-		return err
-	}
-	if is := hex.EncodeToString(sum.Sum(nil)); is != f.SHA256 {
-		return fmt.Errorf("%w: what Redis keeps under sha256 %s has another one, %s", task.ErrNoBlob, f.SHA256, is)
-	}
-	return nil
+	return verified(f.SHA256, w, func(w io.Writer) error { return m.store.Files(ctx, f.SHA256, w) })
 }
 
 // Counts are numbers of tasks by state.

@@ -320,6 +320,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Sweep":        func(ctx context.Context, st *store.Store) error { _, _, err := st.Sweep(ctx); return err },
 	"Doubtful":     func(ctx context.Context, st *store.Store) error { _, err := st.Doubtful(ctx); return err },
 	"BlobSize":     func(ctx context.Context, st *store.Store) error { _, _, err := st.BlobSize(ctx, someHash); return err },
+	"BlobLimit":    func(ctx context.Context, st *store.Store) error { _, err := st.BlobLimit(ctx); return err },
 	"PublishBlobs": func(ctx context.Context, st *store.Store) error { return st.PublishBlobs(ctx, 5, 7, time.Hour) },
 	"PutFiles": func(ctx context.Context, st *store.Store) error {
 		return st.PutFiles(ctx, someHash, 1, strings.NewReader("b"), true)

@@ -365,14 +365,14 @@ func (f *document) values(given map[string]string, p *problems) map[string]value
 		case is:
 			values[param.name] = value{text: text}
 		case param.required:
-			p.add(param.line, "params."+param.name, "has no default and was not given; add -p %s=VALUE", param.name)
+			p.add(param.line, "params."+param.name, "has no default and was not given; give it as a parameter, %s=VALUE", param.name)
 		default:
 			values[param.name] = param.value
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {
-			p.add(0, "", "-p %s=%s: there is no such parameter; %s", name, given[name], meant(name, known))
+			p.add(0, "", "parameter %s=%s: there is none of that name; %s", name, given[name], meant(name, known))
 		}
 	}
 	return values

@@ -62,6 +62,7 @@ func tooDeep(tokens token.Tokens) int {
 			flow--
 		case token.SequenceEntryType, token.MappingKeyType:
 			entries++
+		default:
 		}
 		if flow+entries > maxDepth {
 			return line
@@ -158,7 +159,7 @@ type value struct {
 }
 
 // size is how many bytes it has.
-func (v *value) size() int {
+func (v value) size() int {
 	n := len(v.text)
 	for _, item := range v.list {
 		n += len(item)

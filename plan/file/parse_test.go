@@ -44,7 +44,7 @@ var refusals = map[string]string{
 	"params: [x]\n" + stepA + "}}": "p.yaml:1: params: is a list; write names with their values, " +
 		"and nothing behind a name whose value must be given",
 	"params: {x: {y: z}}\n" + stepA + "}}":      "p.yaml:1: params.x: is a mapping; write a text, a number or a list",
-	"params:\n  x:\n" + stepA + "}}":            "p.yaml:2: params.x: has no default and was not given; add -p x=VALUE",
+	"params:\n  x:\n" + stepA + "}}":            "p.yaml:2: params.x: has no default and was not given; give it as a parameter, x=VALUE",
 	stepA + ", args: word}}":                    `p.yaml:1: steps.a.args: "word" is unknown; did you mean "words"?`,
 	stepA + ", needs: {x: y}}}":                 "p.yaml:1: steps.a.needs: is a mapping; write a list of steps, such as [fetch, {step: check, when: any}]",
 	stepA + ",\n needs: [{when: any}]}}":        "p.yaml:2: steps.a.needs: names no step; write its name, or {step: name, when: any}",
@@ -117,7 +117,7 @@ func TestRefusesDepth(t *testing.T) {
 func TestGivenIsUnknown(t *testing.T) {
 	t.Parallel()
 	got := refusal(t, "params: {day: 1}\n"+stepA+"}}", map[string]string{"days": "2"})
-	if got != `p.yaml: -p days=2: there is no such parameter; did you mean "day"?` {
+	if got != `p.yaml: parameter days=2: there is none of that name; did you mean "day"?` {
 		t.Error(got)
 	}
 }

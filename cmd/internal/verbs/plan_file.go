@@ -90,7 +90,7 @@ func (p *planSource) read(s *session, now time.Time) error {
 // takeAlong puts what steps take along into Redis, each once, and names it in their tasks. Nothing else is opened before.
 func (p *planSource) takeAlong(ctx context.Context, s *session, now time.Time) error {
 	some := false
-	err := p.PlanFile.TakeAlong(func(name, program string) (string, error) {
+	err := p.TakeAlong(func(name, program string) (string, error) {
 		if program != "" {
 			if err := fetch.Uploadable(name, program); err != nil {
 				return "", badUpload(err)

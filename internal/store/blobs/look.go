@@ -97,6 +97,19 @@ func (s *Blobs) BlobSize(ctx context.Context, hash string) (size int64, there bo
 	return r.Number(0), r.Text(1) != "", nil
 }
 
+// BlobLimit is the most bytes of a blob that is put.
+func (s *Blobs) BlobLimit(ctx context.Context) (int64, error) {
+	limit, err := s.Redis.HGet(ctx, s.Keys.Meta(), "blob_limit").Int64()
+	switch {
+	case err == nil:
+		return limit, nil
+	case conn.IsNil(err) || conn.AboutData(err): // no server has published one
+		return defaultLimit, nil
+	default:
+		return 0, s.Failed("blob limit", err)
+	}
+}
+
 // FilesUntil is until when what a round returned is kept; the zero time if it is gone.
 func (s *Blobs) FilesUntil(ctx context.Context, hash string) (time.Time, error) {
 	till, err := s.Redis.ZScore(ctx, s.Keys.Blobs(conn.Returned), hash).Result()
