@@ -38,7 +38,7 @@ func (s *Conn) Events(ctx context.Context, first int64, n int) ([]task.Event, er
 	if err != nil {
 		return nil, s.Failed("events", err)
 	}
-	events := make([]task.Event, 0, max(n, 0))
+	events := make([]task.Event, 0, len(found)) // not n: most calls find few
 	for i := range found {
 		for _, e := range parseEvents(&found[i]) {
 			if e.Seq >= first && len(events) < n {

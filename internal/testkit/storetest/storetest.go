@@ -276,10 +276,16 @@ func Stamps(t *tasks.TaskHeader, round int) map[string]statemachine.Time {
 // Sets names the state sets that list the id, in the order of a task's life.
 func (sp *Space) Sets(tb testing.TB, id int64) []statemachine.State {
 	tb.Helper()
+	states := statemachine.States()
+	found, _ := sp.Raw.Pipelined(tb.Context(), func(p redis.Pipeliner) error { // the error is that of a set without it
+		for _, st := range states {
+			p.ZScore(tb.Context(), sp.Key(string(st)), strconv.FormatInt(id, 10))
+		}
+		return nil
+	})
 	var in []statemachine.State
-	for _, st := range statemachine.States() {
-		err := sp.Raw.ZScore(tb.Context(), sp.Key(string(st)), strconv.FormatInt(id, 10)).Err()
-		if err == nil {
+	for i, st := range states {
+		if found[i].Err() == nil {
 			in = append(in, st)
 		}
 	}
