@@ -48,15 +48,7 @@ func newAPI(o *Options) *api {
 				},
 			},
 			Servers: []*huma.Server{{URL: "/"}},
-			Tags: []*huma.Tag{
-				{Name: "tasks", Description: "Programs that are to be run, what became of them, and what they left."},
-				{Name: "jobs", Description: "What a submission of many tasks has become."},
-				{Name: "queues", Description: "Where tasks wait, with limits and defaults."},
-				{Name: "nodes", Description: "The hosts of workers, with limits."},
-				{Name: "workers", Description: "What runs tasks."},
-				{Name: "events", Description: "The steps of tasks, as they happen."},
-				{Name: "tokens", Description: "What requests show."},
-			},
+			Tags:    tags(),
 		},
 		OpenAPIPath:                  root + "/openapi",
 		Formats:                      map[string]huma.Format{"application/json": json, "json": json},
@@ -93,6 +85,22 @@ func newAPI(o *Options) *api {
 	})
 	a.Handler = a.known(mux)
 	return a
+}
+
+// tags are the nouns of the interface.
+func tags() []*huma.Tag {
+	return []*huma.Tag{
+		{Name: "tasks", Description: "Programs that are to be run, what became of them, and what they left."},
+		{Name: "jobs", Description: "What a submission of many tasks has become."},
+		{Name: "plans", Description: "Tasks that wait for others and get their results."},
+		{Name: "queues", Description: "Where tasks wait, with limits and defaults."},
+		{Name: "nodes", Description: "The hosts of workers, with limits."},
+		{Name: "workers", Description: "What runs tasks."},
+		{Name: "programs", Description: "What workers keep of the programs that they have run."},
+		{Name: "blobs", Description: "What tasks read from stdin, and packed programs that they run."},
+		{Name: "events", Description: "The steps of tasks, as they happen."},
+		{Name: "tokens", Description: "What requests show."},
+	}
 }
 
 // An operation of the interface.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -26,6 +27,7 @@ func newRegistry() huma.Registry {
 		{reflect.TypeFor[task.Round](), reflect.TypeFor[roundLike]()},
 		{reflect.TypeFor[task.Task](), reflect.TypeFor[taskLike]()},
 		{reflect.TypeFor[manager.PlanView](), reflect.TypeFor[planViewLike]()},
+		{reflect.TypeFor[answer.Compared](), reflect.TypeFor[comparedLike]()},
 	} {
 		r.RegisterTypeAlias(own.of, own.like)
 	}
@@ -49,6 +51,7 @@ type (
 	roundLike    task.Round
 	taskLike     task.Task
 	planViewLike manager.PlanView
+	comparedLike answer.Compared
 )
 
 // Schema implements [huma.SchemaProvider].
@@ -86,9 +89,17 @@ func (taskLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 
 // TransformSchema implements [huma.SchemaTransformer].
 func (planViewLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["estimate"] = &huma.Schema{
-		AnyOf: []*huma.Schema{s.Properties["estimate"], {Type: "null"}}, Description: "What is still to come; null once the plan is over.",
-	}
+	return orNull(s, "estimate", "What is still to come; null once the plan is over.")
+}
+
+// TransformSchema implements [huma.SchemaTransformer].
+func (comparedLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return orNull(s, "second", "The round of the replay; null if no worker has begun it.")
+}
+
+// orNull says that a property may be null.
+func orNull(s *huma.Schema, property, means string) *huma.Schema {
+	s.Properties[property] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties[property], {Type: "null"}}, Description: means}
 	return s
 }
 

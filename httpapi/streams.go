@@ -14,7 +14,7 @@ import (
 
 // streams are what bounds answers that are sent piece by piece.
 type streams struct {
-	events, outputs room
+	events, outputs, waits room
 	// silence is after how long a stream of events says that it is there, patience how long a client may take to read a piece, and
 	// recheck after how long the token of a stream is looked at again, by authenticate.
 	silence, patience, recheck time.Duration
@@ -28,7 +28,7 @@ func newStreams(m *manager.Manager) *streams {
 	return &streams{
 		// Outputs that are followed, or fill a scratch file, are fewer than the connections on which a server with one processor waits
 		// for Redis.
-		events: make(room, 100), outputs: make(room, 8),
+		events: make(room, 100), outputs: make(room, 8), waits: make(room, 100),
 		silence: 15 * time.Second, patience: sendTimeout, recheck: time.Minute,
 		authenticate: m.Authenticate, serving: map[*http.Server]context.Context{},
 	}

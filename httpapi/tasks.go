@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -34,6 +35,24 @@ func (a *api) tasks() {
 		does:   "List the recorded events of a task",
 		detail: "Redis keeps the newest events of the namespace only; the log of the task goes back to its creation.",
 	}, of(func(ctx context.Context, id int64) (*answer.Events, error) { return answer.History(ctx, a.m, id) }))
+	add(a, operation{
+		method: http.MethodPost, path: "/tasks/{id}/replay", id: "replay-task", tag: tag, role: task.TokenOperate, status: http.StatusCreated,
+		does:   "Repeat a round of an ended task by a new one",
+		detail: "The new task runs the same content of the program, if its hash was recorded. GET of this path, with its id, compares them.",
+	}, a.replay)
+	add(a, operation{
+		method: http.MethodGet, path: "/tasks/{id}/replay", id: "compare-replay", tag: tag, role: task.TokenRead,
+		does: "Compare a task that repeats a round with that round",
+	}, of(func(ctx context.Context, id int64) (*answer.Compared, error) {
+		c, err := a.m.CompareReplay(ctx, id)
+		return &answer.Compared{Comparison: c, Same: c.Same()}, err
+	}))
+	add(a, operation{
+		method: http.MethodGet, path: "/wait", id: "wait-for-tasks", tag: tag, role: task.TokenRead,
+		does: "Wait until tasks have ended, all that there are if there are no conditions",
+		detail: "A task that was retried counts as what its retry ends in. If the time is over first, timed_out says so: ask again. " +
+			"A job alone costs the same however many tasks it has.",
+	}, a.wait)
 	add(a, operation{
 		method: http.MethodGet, path: "/stats", id: "count-tasks", tag: tag, role: task.TokenRead, does: "Count the tasks in each state",
 	}, func(ctx context.Context, _ *struct{}) (*body[*answer.Totals], error) {
@@ -109,6 +128,67 @@ func (in *listIn) filter() (bulk.Filter, error) {
 type pageOf[T any] struct {
 	Link string `header:"Link" doc:"The next page, as rel=\"next\"; none after the last."`
 	Body []T
+}
+
+// replayIn says which round is repeated.
+type replayIn struct {
+	ID     int64 `path:"id" minimum:"1" doc:"Id of a task that has ended."`
+	Round  int   `query:"round" minimum:"-1" default:"-1" doc:"Number of a round, from 0; -1 is the last one that a worker has begun."`
+	DryRun bool  `query:"dry_run" doc:"Say whether it could be, and open nothing."`
+}
+
+type replayed struct {
+	Location string `header:"Location" doc:"The new task."`
+	Body     answer.Replayed
+}
+
+func (a *api) replay(ctx context.Context, in *replayIn) (*replayed, error) {
+	id, err := a.m.Replay(ctx, in.ID, in.Round, callerOf(ctx).change("", in.DryRun))
+	if err != nil {
+		return nil, err
+	}
+	out := &replayed{Body: answer.Replayed{ID: in.ID, Replay: id, DryRun: in.DryRun}}
+	if id > 0 {
+		out.Location = fmt.Sprintf("%s/tasks/%d", root, id)
+	}
+	return out, nil
+}
+
+// waitIn says what is waited for, and how long.
+type waitIn struct {
+	Tasks   []string `query:"tasks" doc:"Ids and ranges, such as 7 or 3-9; or a job: j7, or last." example:"j7"`
+	State   []string `query:"state" doc:"States; an outcome also of archived tasks."`
+	Queue   string   `query:"queue" doc:"Name of a queue."`
+	Program string   `query:"program" doc:"Name of a program."`
+	Match   string   `query:"match" maxLength:"1000" doc:"Regular expression that the error of the last round matches."`
+	Attr    []string `query:"attr,explode" maxItems:"50" doc:"Attribute as name=text; name= for tasks without it."`
+	Timeout int      `query:"timeout" minimum:"1" maximum:"60" default:"30" doc:"Longest time to wait, in seconds."`
+
+	sent *sent
+}
+
+// Resolve implements [huma.Resolver].
+func (in *waitIn) Resolve(ctx huma.Context) []error {
+	in.sent = sentBy(ctx, "")
+	return nil
+}
+
+func (a *api) wait(ctx context.Context, in *waitIn) (*body[*answer.Waited], error) {
+	like := listIn{Tasks: in.Tasks, State: in.State, Queue: in.Queue, Program: in.Program, Match: in.Match, Attr: in.Attr}
+	filter, err := like.filter()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.streams.waits.enter("waits"); err != nil {
+		return nil, err
+	}
+	defer a.streams.waits.leave()
+	ctx, end := a.lasting(ctx)
+	defer end()
+	in.sent.patient()
+	defer in.sent.done()
+	found, err := answer.Wait(ctx, a.m, &filter, time.Duration(in.Timeout)*time.Second)
+	return &body[*answer.Waited]{found}, err
 }
 
 func (a *api) list(ctx context.Context, in *listIn) (*pageOf[*task.Task], error) {

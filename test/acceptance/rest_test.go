@@ -67,10 +67,12 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 	w.await(t, w.open(t, w.script(t, "sum", "echo 1"))[0], sm.Succeeded)
 	file := w.file(t, "plan.yaml", "steps:\n  one: {source: 'command:echo', queue: nightly}\n  two: {source: 'command:cat', needs: [one]}\n", 0o644)
 	plan := strings.TrimSpace(first(w.manage(t, 0, "plan", "submit", file)))
+	w.manage(t, 0, "replay", "3")
 	for path, args := range map[string]string{
 		"tasks": "ls", "tasks?state=failed": "ls --state failed", "tasks?tasks=j1&limit=50": "ls j1",
 		"tasks/2": "show 2", "tasks/2/why": "why 2", "tasks/4/why": "why 4", "tasks/1/history": "history 1",
 		"jobs": "jobs", "jobs?limit=1": "jobs --limit 1", "jobs/j1": "show j1", "stats": "stats", "plans": "plan ls", "plans?limit=1": "plan ls --limit 1", "plans/" + plan: "plan show " + plan, "plans/1": "plan show j1",
+		"wait?tasks=3": "wait 3", "wait?program=sum": "wait --program sum", "tasks/8/replay": "replay --compare 8",
 		"programs": "program ls", "programs?worker=w": "program ls --worker w", "programs/sum": "program show sum",
 		"queues": "queue ls", "queues/nightly": "queue show nightly", "queues/nightly/why": "why --queue nightly",
 		"nodes": "node ls", "workers": "worker ls", "workers?all=true": "worker ls --all", "workers/w": "worker show w",
@@ -84,6 +86,7 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 		"POST queues/nightly/resume?dry_run=true":                         "queue resume nightly",
 		"DELETE queues/idle?dry_run=true":                                 "queue rm idle",
 		`PATCH nodes/n9 {"set":{"maxthreads":"2"},"dry_run":true}`:        "node set n9 maxthreads=2",
+		"POST tasks/3/replay?dry_run=true":                                "replay 3",
 		"POST workers/w/drain?dry_run=true":                               "worker drain w",
 		"POST workers/all/stop?dry_run=true":                              "worker stop all",
 		"POST workers/w/undrain?dry_run=true":                             "worker undrain w",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
@@ -217,7 +218,7 @@ func (s *session) unknownQueue(ctx context.Context, name string, err error) erro
 // someIDs is ranges where a few of them say enough.
 func someIDs(ids []int64) string {
 	const most = 100
-	return shorten(ranges(ids), most)
+	return clean.Shorten(ranges(ids), most)
 }
 
 // ranges writes ids as a selector: 1-31,40.

@@ -28,11 +28,3 @@ func TestTerminalKeepsCharactersWhole(t *testing.T) {
 		}
 	}
 }
-
-func TestTailKeepsCharactersWhole(t *testing.T) {
-	t.Parallel()
-	long := bytes.Repeat([]byte("é"), 300)
-	if got, want := tail(string(long)), string(long[:400])+"..."; got != want {
-		t.Errorf("got %q", got)
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
@@ -185,5 +186,5 @@ func (sub *submission) jobName(s *session, specs []task.Spec) string {
 			name = specs[0].Program
 		}
 	}
-	return shorten(cli.Safe(path.Base(strings.TrimPrefix(name, task.CommandPrefix))), most)
+	return clean.Shorten(cli.Safe(path.Base(strings.TrimPrefix(name, task.CommandPrefix))), most)
 }

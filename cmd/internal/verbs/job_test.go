@@ -292,15 +292,6 @@ func TestStateOfAJob(t *testing.T) {
 	}
 }
 
-// What a job has noted of its failures is not looked for among its tasks: here there is nobody to ask.
-func TestJobFailuresAreNoted(t *testing.T) {
-	t.Parallel()
-	p := &task.Plan{ID: 7, Total: 1_000_000, Left: 999_998, Failures: []int64{3, 9}, Ended: map[statemachine.State]int64{statemachine.Failed: 2}}
-	if ids, err := jobFailures(t.Context(), nil, p); err != nil || !slices.Equal(ids, []int64{3, 9}) {
-		t.Errorf("%v, %v", ids, err)
-	}
-}
-
 // What it has noted is not all where others failed before a retry of the first five, or servers of an older release ended tasks.
 func TestJobFailuresAreLookedFor(t *testing.T) {
 	t.Parallel()

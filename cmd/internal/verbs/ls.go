@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/manager"
@@ -176,21 +177,12 @@ func asksCell(t *task.Task) string {
 
 func inputCell(t *task.Task) string {
 	const width = 60
-	return shorten(task.InputText(t.Input, t.Argv), width)
+	return clean.Shorten(task.InputText(t.Input, t.Argv), width)
 }
 
 func progressCell(t *task.Task) string {
 	const width = 40
-	return shorten(listedRound(t).Progress.String(), width)
-}
-
-// shorten cuts a text to a number of characters that keeps tables readable.
-func shorten(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "..."
+	return clean.Shorten(listedRound(t).Progress.String(), width)
 }
 
 // hints says what is not shown, and what to do where there is nothing.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/internal/store/plans"
@@ -90,7 +91,7 @@ func listPlanned(s *session, plan task.PlanID, tasks []manager.PlannedTask) {
 	table := s.out.Table("ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
 	for i := range tasks[:min(len(tasks), mostShown)] {
 		t := &tasks[i]
-		table.Row(t.ID, dashText(t.Step), t.State, t.Program, dashText(shorten(t.Input, mostInput)), dashText(needsText(t.Needs)))
+		table.Row(t.ID, dashText(t.Step), t.State, t.Program, dashText(clean.Shorten(t.Input, mostInput)), dashText(needsText(t.Needs)))
 	}
 	table.Flush()
 	if len(tasks) > mostShown {
@@ -135,7 +136,7 @@ func drawPlan(ctx context.Context, s *session, p *task.Plan, form string) error 
 func plannedNode(t *planview.Task) planview.Node {
 	n := planview.Node{ID: strconv.FormatInt(t.ID, 10), Label: t.Name(), State: t.State()}
 	if t.Input != "" {
-		n.Label += " " + shorten(t.Input, mostInput)
+		n.Label += " " + clean.Shorten(t.Input, mostInput)
 	}
 	for _, need := range t.Needs {
 		a := planview.Arrow{ID: strconv.FormatInt(need.Task, 10)}

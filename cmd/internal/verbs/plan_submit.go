@@ -222,14 +222,14 @@ func finishPlan(ctx context.Context, s *session, p *task.Plan) error {
 	if err != nil {
 		return err
 	}
-	failures, err := firstFailures(ctx, s, culprits)
+	failures, err := answer.Failures(context.WithoutCancel(ctx), s.manager, culprits) // a signal has nothing left to end
 	if err != nil {
 		return err
 	}
 	err = s.result(struct {
 		*task.Plan
 
-		First []failure `json:"first_unsuccessful"`
+		First []answer.Failure `json:"first_unsuccessful"`
 	}{p, failures}, func() { printPlanEnd(s, p, failures, len(culprits)) })
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error
 	if p.State == task.PlanCompleted {
 		return nil, nil
 	}
-	tasks, err := s.view(p.ID).Tasks(context.WithoutCancel(ctx)) // as in firstFailures
+	tasks, err := s.view(p.ID).Tasks(context.WithoutCancel(ctx))
 	var ids []int64
 	for _, t := range tasks {
 		if t.End.IsOutcome() && t.End != statemachine.Succeeded && t.DoomedBy == 0 {
@@ -258,7 +258,7 @@ func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error
 	return ids, err
 }
 
-func printPlanEnd(s *session, p *task.Plan, failures []failure, all int) {
+func printPlanEnd(s *session, p *task.Plan, failures []answer.Failure, all int) {
 	s.printf("%s %s; %s\n", planName(p), p.State, planCounts(p))
 	printFailures(s, failures, all)
 	if remedy := s.planRemedy(p); remedy != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -81,11 +82,7 @@ func (r *replaying) opened(s *session, id, replay int64, err error) error {
 	if err != nil {
 		return err
 	}
-	return s.result(struct {
-		ID     int64 `json:"id"`
-		Replay int64 `json:"replay,omitempty"`
-		DryRun bool  `json:"dry_run"`
-	}{id, replay, s.dryRun}, func() {
+	return s.result(answer.Replayed{ID: id, Replay: replay, DryRun: s.dryRun}, func() {
 		if s.dryRun {
 			s.printf("would run task %d once more\n", id)
 		} else {
@@ -100,12 +97,7 @@ func (r *replaying) finish(ctx context.Context, s *session, id int64, timedOut b
 	if err != nil {
 		return err
 	}
-	err = s.result(struct {
-		manager.Comparison
-
-		Same     bool `json:"same"`
-		TimedOut bool `json:"timed_out"`
-	}{c, c.Same(), timedOut}, func() { printComparison(s, &c, timedOut) })
+	err = s.result(answer.Compared{Comparison: c, Same: c.Same(), TimedOut: timedOut}, func() { printComparison(s, &c, timedOut) })
 	if err != nil {
 		return err
 	}

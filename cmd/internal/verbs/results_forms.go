@@ -18,6 +18,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/returned"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
@@ -272,7 +273,7 @@ func (t *tableSink) take(r *resultRow) error {
 // firstLine is the first line of a text, and dots if there are more.
 func firstLine(text string, most int) string {
 	line, rest, _ := strings.Cut(text, "\n")
-	if line = shorten(line, most); rest != "" && !strings.HasSuffix(line, "...") {
+	if line = clean.Shorten(line, most); rest != "" && !strings.HasSuffix(line, "...") {
 		line += " ..."
 	}
 	return line

@@ -108,20 +108,6 @@ func showTask(s *session, t *task.Task) {
 	out.Printf("\nlog\n%s", indent(clean.URLs(log.String())))
 }
 
-// tail is the end of a text: some lines, each not too long.
-func tail(text string) string {
-	const lines, width = 5, 200
-	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	out := all[max(0, len(all)-lines):]
-	for i, line := range out {
-		out[i] = shorten(line, width)
-	}
-	if len(all) > lines {
-		out = append([]string{"..."}, out...)
-	}
-	return strings.Join(out, "\n")
-}
-
 // indent escapes a text of several lines for a terminal and moves it in.
 func indent(text string) string {
 	if text == "" {
@@ -445,7 +431,7 @@ func showStreams(out *cli.Output, r *task.Round) {
 		if s.hash != "" {
 			size += ", sha256 " + cli.Safe(s.hash)
 		}
-		out.Printf("  %s (%s)\n%s", s.name, size, indent(tail(s.text)))
+		out.Printf("  %s (%s)\n%s", s.name, size, indent(clean.Tail(s.text)))
 	}
 }
 

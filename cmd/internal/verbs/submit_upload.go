@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
@@ -134,7 +135,7 @@ func (sub *submission) checkTaken(s *session, name string) error {
 	switch path = path || strings.HasPrefix(name, "./"); {
 	case path && !runs:
 		return cli.Usagef("%q is no executable file of --upload %s, which holds %s; correct the path, or make the file executable",
-			name, cli.Safe(sub.upload), shorten(cli.Safe(strings.Join(there, ", ")), 100))
+			name, cli.Safe(sub.upload), clean.Shorten(cli.Safe(strings.Join(there, ", ")), 100))
 	case runs && !path:
 		s.warn("warning: the worker looks for %s in its PATH; for the file that --upload takes along, write ./%[1]s", cli.Safe(name))
 	}

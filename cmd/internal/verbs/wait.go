@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
-	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -110,7 +108,8 @@ func waitFor(ctx context.Context, s *session, ids []int64, limit time.Duration) 
 	if err != nil && !late {
 		return err
 	}
-	return finishWait(ctx, s, p, p.Unsuccessful, len(p.Unsuccessful), late)
+	reached, err := answer.WaitedFor(ctx, s.manager, p, late)
+	return finishWait(s, reached, err)
 }
 
 // sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
@@ -126,105 +125,39 @@ func sayNotReady(s *session, plans []task.PlanID, told map[task.PlanID]bool) {
 
 // ids are the tasks to wait for; nil means all.
 func (w *waiting) ids(ctx context.Context, s *session, sel manager.Selection) ([]int64, error) {
-	if sel.IDs == nil && !w.choice.Narrow() {
-		return nil, nil
+	ids, err := answer.WaitIDs(ctx, s.manager, &w.choice.Filter, sel)
+	if err == nil && ids != nil && len(ids) == 0 {
+		err = w.choice.nothing(ctx, s)
 	}
-	ids := []int64{}
-	if !w.choice.Narrow() {
-		for _, r := range sel.IDs {
-			for id := r.First; id <= r.Last; id++ {
-				ids = append(ids, id)
-			}
-		}
-		return ids, nil
-	}
-	sel.Archived = true
-	for t, err := range s.manager.Select(ctx, sel) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, t.ID)
-	}
-	if len(ids) == 0 {
-		return ids, w.choice.nothing(ctx, s)
-	}
-	return ids, nil
+	return ids, err
 }
 
-// waitResult is what a wait has come to.
-type waitResult struct {
-	Total        int                        `json:"total"`
-	Done         int                        `json:"done"`
-	States       map[statemachine.State]int `json:"states"`
-	Damaged      int                        `json:"damaged"`
-	NotReady     []task.PlanID              `json:"plans_not_ready"`
-	Unsuccessful int                        `json:"unsuccessful"`
-	First        []failure                  `json:"first_unsuccessful"`
-	Cut          []int64                    `json:"cut"`
-	TimedOut     bool                       `json:"timed_out"`
-}
-
-// finishWait prints the result and turns it into an exit code. failed are the first of all tasks without success, or more.
-func finishWait(ctx context.Context, s *session, p manager.Progress, failed []int64, all int, timedOut bool) error {
-	failures, err := firstFailures(ctx, s, failed)
+// finishWait prints what a wait has come to, and turns it into an exit code.
+func finishWait(s *session, w *answer.Waited, err error) error {
 	if err != nil {
 		return err
 	}
-	err = s.result(waitResult{
-		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: clean.List(p.NotReady),
-		Unsuccessful: all, First: failures, Cut: clean.List(p.Cut), TimedOut: timedOut,
-	}, func() { printFinish(s, p, failures, all, timedOut) })
-	if err != nil {
+	if err = s.result(w, func() { printFinish(s, w) }); err != nil {
 		return err
 	}
 	if !s.json {
-		s.noteIDs(p.Cut, cutText)
+		s.noteIDs(w.Cut, cutText)
 	}
-	return waitCode(timedOut, all > 0)
-}
-
-// failure is a task that did not succeed.
-type failure struct {
-	ID    int64              `json:"id"`
-	State statemachine.State `json:"state"`
-	// Error is the end of what its last round wrote to stderr.
-	Error string `json:"error"`
-	// OnStderr says that nothing else was wrong with the round.
-	OnStderr bool `json:"on_stderr,omitempty"`
+	return waitCode(w.TimedOut, w.Unsuccessful > 0)
 }
 
 // cutText tells of tasks that task.Task.Cut is about.
 const cutText = "lost a part of their output or files (ls marks them as cut, show says what; " +
 	"raise [worker] output_max, or submit --on-cut fail)"
 
-// mostFailures is how many are shown.
-const mostFailures = 5
-
-func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
-	failures, shown := []failure{}, ids[:min(len(ids), mostFailures)]
-	tasks, err := s.manager.Tasks(context.WithoutCancel(ctx), shown) // the wait is over: a signal has nothing left to end
-	if err != nil {
-		return nil, err
-	}
-	for i, id := range shown {
-		f := failure{ID: id, State: "damaged"}
-		if t := tasks[i]; t != nil && t.Err == nil {
-			f.State, f.Error = t.EndState(), tail(t.Failure())
-			f.OnStderr = t.OnStderr()
-		}
-		failures = append(failures, f)
-	}
-	return failures, nil
-}
-
-func printFinish(s *session, p manager.Progress, failures []failure, all int, timedOut bool) {
-	if timedOut {
+func printFinish(s *session, w *answer.Waited) {
+	if w.TimedOut {
 		s.printf("the wait timed out; ")
 	}
-	s.printf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
-	printFailures(s, failures, all)
-	if len(failures) > 0 {
-		first := failures[0].ID
+	s.printf("%d of %d tasks have ended: %s\n", w.Done, w.Total, countsLine(w.States))
+	printFailures(s, w.First, w.Unsuccessful)
+	if len(w.First) > 0 {
+		first := w.First[0].ID
 		s.printf("\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))
 	}
 }
@@ -233,7 +166,7 @@ func printFinish(s *session, p manager.Progress, failures []failure, all int, ti
 const onStderr = "exit status 0, but text on stderr, which --fail-on exit accepts"
 
 // printFailures prints the first of all failures.
-func printFailures(s *session, failures []failure, all int) {
+func printFailures(s *session, failures []answer.Failure, all int) {
 	for _, f := range failures {
 		s.printf("\ntask %d %s\n%s", f.ID, f.State, indent(f.Error))
 		if f.OnStderr {
@@ -285,7 +218,7 @@ func runningText(running []manager.RunningTask) string {
 		if i == most {
 			return text + "  ..."
 		}
-		text += fmt.Sprintf("  task %d: %s", t.ID, cli.Safe(shorten(t.Progress.String(), width)))
+		text += fmt.Sprintf("  task %d: %s", t.ID, cli.Safe(clean.Shorten(t.Progress.String(), width)))
 	}
 	return text
 }
@@ -324,26 +257,6 @@ func (w *jobProgress) sayOpening(ctx context.Context) {
 	})
 }
 
-// of counts the tasks of a plan by their states. What a window leaves room for is open, sooner or later.
-func (w *jobProgress) of(p *task.Plan) manager.Progress {
-	progress := manager.Progress{Total: int(p.Total), Done: int(p.Total - p.Left), States: map[statemachine.State]int{}}
-	running := min(w.running.Load(), p.Left)
-	blocked := int64(0)
-	if waiting := p.Left - running; !plans.Runs(p) {
-		blocked = waiting
-	} else if p.Window > 0 {
-		blocked = max(0, p.Left-int64(p.Window))
-	}
-	counts := maps.Clone(p.Ended)
-	counts[statemachine.Running], counts[statemachine.Blocked], counts[statemachine.Open] = running, blocked, p.Left-running-blocked
-	for state, n := range counts {
-		if n > 0 {
-			progress.States[state] = int(n)
-		}
-	}
-	return progress
-}
-
 // waitJob waits until all tasks of a job have ended, as long as limit says if that is above 0. It costs the same whatever their number.
 func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duration) error {
 	within, cancel := limited(ctx, limit)
@@ -351,7 +264,7 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	progress := &jobProgress{waitProgress: waitProgress{began: time.Now()}, s: s, id: id}
 	display := newDisplay(ctx, s, progress)
 	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
-		progress.update(progress.of(p))
+		progress.update(answer.JobProgress(p, progress.running.Load()))
 		progress.plan.Store(p)
 		progress.sayOpening(ctx)
 	})
@@ -360,58 +273,6 @@ func waitJob(ctx context.Context, s *session, id task.PlanID, limit time.Duratio
 	if err != nil && !late {
 		return s.noJob(id, err)
 	}
-	if p == nil { // the time was over before Redis had answered
-		if p, err = s.manager.Plan(context.WithoutCancel(ctx), id); err != nil {
-			return s.noJob(id, err)
-		}
-	}
-	failed, err := jobFailures(ctx, s, p)
-	if err != nil {
-		return err
-	}
-	reached := progress.of(p)
-	if reached.Cut, err = jobCut(ctx, s, p); err != nil {
-		return err
-	}
-	return finishWait(ctx, s, reached, failed, int((&answer.Job{Plan: *p}).Unsuccessful()), late)
-}
-
-// jobCut are the tasks of a job that lost a part of their output or files. Where none did, the job knows, and none is read.
-func jobCut(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
-	if !p.Cut {
-		return nil, nil
-	}
-	sel := manager.Selection{Plan: p.ID, All: true, Archived: true, NotRetried: true, Fields: []string{"cut"}}
-	for t, err := range s.manager.Select(context.WithoutCancel(ctx), sel) { // as in firstFailures
-		if err != nil {
-			return ids, err
-		}
-		if t.Cut != nil {
-			ids = append(ids, t.ID)
-		}
-	}
-	return ids, nil
-}
-
-// jobFailures are the first tasks of a job that have not succeeded.
-func jobFailures(ctx context.Context, s *session, p *task.Plan) (ids []int64, err error) {
-	if bad := (&answer.Job{Plan: *p}).Unsuccessful(); bad > 0 && int64(len(p.Failures)) == min(bad, mostFailures) {
-		return p.Failures, nil
-	}
-	sel := manager.Selection{Plan: p.ID, All: true, NotRetried: true}
-	for _, state := range statemachine.Outcomes() {
-		if state != statemachine.Succeeded && p.Ended[state] > 0 {
-			sel.States = append(sel.States, state)
-		}
-	}
-	if len(sel.States) == 0 {
-		return nil, nil
-	}
-	for t, err := range s.manager.Select(context.WithoutCancel(ctx), sel) { // as in firstFailures
-		if err != nil || len(ids) == mostFailures {
-			return ids, err
-		}
-		ids = append(ids, t.ID)
-	}
-	return ids, nil
+	reached, err := answer.WaitedForJob(ctx, s.manager, id, p, late)
+	return finishWait(s, reached, s.noJob(id, err))
 }

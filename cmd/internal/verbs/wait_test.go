@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
@@ -212,7 +213,8 @@ func TestSignalAfterTheWait(t *testing.T) {
 	send()
 	var out strings.Builder
 	s := &session{cmd: &cobra.Command{Use: "wait"}, out: cli.NewOutput(&out), manager: m}
-	err := finishWait(ctx, s, manager.Progress{Total: 4, Done: 4}, []int64{2}, 1, false)
+	reached, err := answer.WaitedFor(ctx, m, manager.Progress{Total: 4, Done: 4, Unsuccessful: []int64{2}}, false)
+	err = finishWait(s, reached, err)
 	if cli.ExitCode(err) != cli.ExitTaskFailed {
 		t.Errorf("ended with %v", err)
 	}

@@ -184,3 +184,26 @@ func maskParameter(text string, sign byte) string {
 		return Hidden
 	}
 }
+
+// Shorten cuts a text to a number of characters that keeps tables readable.
+func Shorten(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "..."
+}
+
+// Tail is the end of a text, shortened to a few lines.
+func Tail(text string) string {
+	const lines, width = 5, 200
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	out := all[max(0, len(all)-lines):]
+	for i, line := range out {
+		out[i] = Shorten(line, width)
+	}
+	if len(all) > lines {
+		out = append([]string{"..."}, out...)
+	}
+	return strings.Join(out, "\n")
+}

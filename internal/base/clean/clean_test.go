@@ -105,3 +105,11 @@ func TestWriteJSON(t *testing.T) {
 		t.Error("NaN has no JSON form")
 	}
 }
+
+func TestTailKeepsCharactersWhole(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 300)
+	if got, want := Tail(long), long[:400]+"..."; got != want {
+		t.Errorf("got %q", got)
+	}
+}

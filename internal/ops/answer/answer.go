@@ -89,3 +89,19 @@ func History(ctx context.Context, m *manager.Manager, id int64) (*Events, error)
 	}
 	return h, err
 }
+
+// Replayed says which task repeats a round of another one.
+type Replayed struct {
+	ID     int64 `json:"id"`
+	Replay int64 `json:"replay,omitempty"`
+	DryRun bool  `json:"dry_run"`
+}
+
+// Compared is a replay beside what it repeats.
+type Compared struct {
+	manager.Comparison
+
+	Same bool `json:"same"`
+	// TimedOut says that the wait for its end was over before.
+	TimedOut bool `json:"timed_out"`
+}
