@@ -27,6 +27,7 @@ type namespace interface {
 	queues
 	nodes
 	tokens
+	records
 	planning
 	explaining
 }
@@ -116,6 +117,14 @@ type tokens interface {
 	Token(ctx context.Context, id string) (fleet.TokenRecord, error)
 	Tokens(ctx context.Context) ([]task.Token, error)
 	RemoveToken(ctx context.Context, id string) error
+}
+
+type records interface {
+	RecordsNamed(ctx context.Context, kind string, names []string) ([]task.Record, error)
+	RecordNames(ctx context.Context, kind, after string, most int) ([]string, error)
+	PendingRecords(ctx context.Context, kind string, most int) (tasks.Pending, error)
+	PutRecord(ctx context.Context, w *tasks.RecordWrite) error
+	EraseRecord(ctx context.Context, kind, name string, version int64) error
 }
 
 type planning interface {

@@ -33,6 +33,8 @@ var (
 	ErrNoBlob error = missingError("no such blob")
 	// ErrNoToken means that there is no access token of that name or id.
 	ErrNoToken error = missingError("no such token")
+	// ErrNoRecord means that there is no record of that kind and name.
+	ErrNoRecord error = missingError("no such record")
 	// ErrNoReplay means that a task is not the replay of another.
 	ErrNoReplay error = missingError("the task is not a replay")
 
@@ -63,6 +65,8 @@ var (
 	ErrNodeInUse = errors.New("the node is in use")
 	// ErrNoRoom means that a blob is too large, or that Redis has no room for it.
 	ErrNoRoom = errors.New("no room for a blob")
+	// ErrRecordChanged means that a record is not as it was when it was read: see [RecordChangedError].
+	ErrRecordChanged = errors.New("the record was changed meanwhile")
 	// ErrRequestKey means that a request key was used for other tasks before.
 	ErrRequestKey = errors.New("the request key was used for other tasks")
 )

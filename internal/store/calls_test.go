@@ -280,6 +280,22 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.AddToken(ctx, tokenOf("id"+conn.NewToken(), "of"+conn.NewToken()))
 		return err
 	},
+	"PutRecord": func(ctx context.Context, st *store.Store) error {
+		return st.PutRecord(ctx, &tasks.RecordWrite{Record: task.Record{Kind: "k", Name: conn.NewToken()}, Call: "c"})
+	},
+	"EraseRecord": func(ctx context.Context, st *store.Store) error { return st.EraseRecord(ctx, "k", "n", 1) },
+	"PendingRecords": func(ctx context.Context, st *store.Store) error {
+		_, err := st.PendingRecords(ctx, "k", 1)
+		return err
+	},
+	"RecordsNamed": func(ctx context.Context, st *store.Store) error {
+		_, err := st.RecordsNamed(ctx, "k", []string{"n"})
+		return err
+	},
+	"RecordNames": func(ctx context.Context, st *store.Store) error {
+		_, err := st.RecordNames(ctx, "k", "", 1)
+		return err
+	},
 	"Token":       func(ctx context.Context, st *store.Store) error { _, err := st.Token(ctx, "id"); return err },
 	"Tokens":      func(ctx context.Context, st *store.Store) error { _, err := st.Tokens(ctx); return err },
 	"RemoveToken": func(ctx context.Context, st *store.Store) error { return st.RemoveToken(ctx, "id") },

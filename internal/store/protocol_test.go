@@ -109,6 +109,7 @@ func TestProtocolHoldsInRedis(t *testing.T) {
 	liveFully(t, sp)
 	planFully(t, sp)
 	retireFully(t, sp)
+	recordFully(t, sp)
 	keys, fields := documented(t, "Keys"), documented(t, "Fields of a task")
 	made := map[string]bool{"changed": true, "call:<name>": true, "rules": true} // channels
 	for key, content := range dump(t, sp) {

@@ -146,17 +146,18 @@ var (
 	workerKeys = slices.Concat(history, line, counts, health, goals, registry,
 		[]string{
 			"open", "running", "executed", "succeeded", "timed_out", "terminated", "orphaned", "archived", "archived:*",
-			"claim:*", "live:*", "follow", "files", "file:*", "answer:*",
+			"claim:*", "live:*", "follow", "files", "file:*", "answer:*", "records_ended:*",
 		})
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*", "errand:*", "answer:*",
 		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*", "blobs", "blob:*", "tokens",
+		"record:*", "records:*", "records_due:*", "records_ended:*",
 	})
 )
 
 // seenByWorkers are the keys that a worker reads beside its own.
-var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids", "blob:*", "errand:*"}
+var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids", "blob:*", "errand:*", "record:*"}
 
 // whole are all keys of the namespace.
 var whole = []string{"*"}

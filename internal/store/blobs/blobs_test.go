@@ -16,6 +16,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store/blobs"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
@@ -258,6 +259,12 @@ func TestSweep(t *testing.T) {
 			sp.Open(t, storetest.Spec(func(d *task.Definition) {
 				storetest.Set(d, "stdin", task.BlobSource(hash(1)), "source", "command:./x"+task.Pin(hash(3)))
 			}))
+		},
+		"a record": func(t *testing.T, sp *storetest.Space) {
+			w := tasks.RecordWrite{Record: task.Record{Kind: task.KindSeries, Name: "n", Value: task.BlobSource(hash(1))}, Call: "c"}
+			if err := sp.Store.PutRecord(t.Context(), &w); err != nil {
+				t.Fatal(err)
+			}
 		},
 		"a step": func(t *testing.T, sp *storetest.Space) {
 			plan, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: "plan"})

@@ -50,14 +50,16 @@ func (s *Blobs) Sweep(ctx context.Context) (uploads, returned int, err error) {
 }
 
 // sweepUploads removes the blobs whose [Lease] is over and that nothing refers to: no task that is in Redis, by its source or stdin, nor
-// a step that is yet to be opened. Of each blob one task is known that refers to it, the newest when somebody looked: only when
+// a step that is yet to be opened, nor a record. Of each blob one task is known that refers to it, the newest when somebody looked: only when
 // that is gone, records are searched for another.
 func (s *Blobs) sweepUploads(ctx context.Context) (removed int, err error) {
 	due, err := s.due(ctx, conn.Uploads)
 	if err != nil || len(due) == 0 {
 		return 0, err
 	}
-	for _, search := range []func(context.Context, []*dueBlob) (map[*dueBlob]int64, error){s.witnesses, s.newest, s.steps} {
+	for _, search := range []func(context.Context, []*dueBlob) (map[*dueBlob]int64, error){
+		s.witnesses, s.newest, s.steps, s.records,
+	} {
 		found, err := search(ctx, due)
 		if err != nil {
 			return 0, err
@@ -216,6 +218,33 @@ func (s *Blobs) steps(ctx context.Context, due []*dueBlob) (map[*dueBlob]int64, 
 			if slices.ContainsFunc(templates, func(t *redis.StringCmd) bool { return strings.Contains(t.Val(), b.hash) }) {
 				found[b] = 0
 			}
+		}
+	}
+	return found, nil
+}
+
+// records finds the blobs that a record refers to, such as a series by the task that it opens.
+func (s *Blobs) records(ctx context.Context, due []*dueBlob) (map[*dueBlob]int64, error) {
+	found := map[*dueBlob]int64{}
+	for _, kind := range task.RecordKinds() {
+		for after := ""; len(due) > 0; {
+			names, err := s.tasks.RecordNames(ctx, kind, after, stepsPage)
+			if conn.AboutData(err) || len(names) == 0 && err == nil {
+				break
+			}
+			var page []task.Record
+			if err == nil {
+				page, err = s.tasks.RecordsNamed(ctx, kind, names)
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, b := range due {
+				if slices.ContainsFunc(page, func(r task.Record) bool { return strings.Contains(r.Value, b.hash) }) {
+					found[b] = 0
+				}
+			}
+			after = names[len(names)-1]
 		}
 	}
 	return found, nil

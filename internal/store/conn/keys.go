@@ -207,6 +207,18 @@ func (k Keys) Stuck(id int64) string { return k.prefix + "stuck:" + IDText(id) }
 // some of whose tasks servers have to move, g<id> for one some of whose steps may be opened. Score: since when.
 func (k Keys) Draining() string { return k.prefix + "draining" }
 
+// Record is the hash of a record of a kind; of is "kind:name".
+func (k Keys) Record(of string) string { return k.prefix + "record:" + of }
+
+// Records is a sorted set of the names of the records of a kind, in the order of the names: all scores are 0.
+func (k Keys) Records(kind string) string { return k.prefix + "records:" + kind }
+
+// RecordsDue is a sorted set of those that are due at some time, which is the score, by TIME of Redis.
+func (k Keys) RecordsDue(kind string) string { return k.prefix + "records_due:" + kind }
+
+// RecordsEnded is a sorted set of those of which tasks have ended since they were written; score: how many.
+func (k Keys) RecordsEnded(kind string) string { return k.prefix + "records_ended:" + kind }
+
 // ArchivedAs is a sorted set of the archived tasks of an outcome, while there is a retention; score: when it was archived.
 func (k Keys) ArchivedAs(outcome statemachine.State) string {
 	return k.State(statemachine.Archived) + ":" + string(outcome)

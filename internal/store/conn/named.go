@@ -69,7 +69,8 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 	names["blob"] = keyName{whose: func(of *Subject) string { return Keys{}.Blob(of.Family, of.Blob) }, many: true}
 	each(names, namespace, map[string]func(Keys, string) string{
 		"queue": Keys.Queue, "busyQueue": Keys.BusyQueue, "wakeQueue": Keys.WakeQueue, "tally": Keys.Tally,
-		"evidence": Keys.Evidence, "kept": Keys.Kept,
+		"evidence": Keys.Evidence, "kept": Keys.Kept, "record": Keys.Record, "records": Keys.Records,
+		"recordsDue": Keys.RecordsDue, "recordsEnded": Keys.RecordsEnded,
 		"archivedAs": func(k Keys, outcome string) string { return k.ArchivedAs(statemachine.State(outcome)) },
 		"busyBoth":   func(k Keys, _ string) string { return strings.TrimSuffix(k.BusyBoth("", ""), "0::") },
 	})

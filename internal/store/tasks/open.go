@@ -42,6 +42,8 @@ type OpenRequest struct {
 	Job  bool
 	// Rules is the version of the rules from which the defaults of queues were taken; 0: whatever they are.
 	Rules int64
+	// Record is the record that is written with them, nil for none.
+	Record *RecordWrite
 	// Grow says that they are the next tasks of a step of the plan that was kept by [plans.Plans.KeepGrowth]; nil if not.
 	Grow *Grow
 }
@@ -102,6 +104,9 @@ func (o *Opening) Send(ctx context.Context) ([]task.Opened, error) {
 		need.Reason = NeedPurged
 		err = fmt.Errorf("open: %w", need)
 	}
+	if o.req.Record != nil && err == nil {
+		o.req.Record.written(r.Number(2), opened)
+	}
 	newest := int64(0)
 	for i := range opened {
 		newest = max(newest, opened[i].ID)
@@ -122,6 +127,8 @@ func (s *Tasks) OpenAll(ctx context.Context, req OpenRequest) ([]task.Opened, er
 // opened reads the answer of the script.
 func (req *OpenRequest) opened(r conn.Reply) ([]task.Opened, error) {
 	switch r.Text(0) {
+	case "record":
+		return nil, &task.RecordChangedError{Kind: req.Record.Kind, Name: req.Record.Name}
 	case "other":
 		return nil, fmt.Errorf("open: %w", task.ErrRequestKey)
 	case "rules":

@@ -1,11 +1,12 @@
 -- open creates tasks, all or none.
 -- KEYS meta, taskID, request, open, due, buckets, queues, blocked, setAside; then pairs: ready, wake; then the keys that
 --   tasks name: of a submission, or of a task that is repeated
--- ARGV ttl (of the request, in seconds), tasks (their number), open (state of open tasks), protocol (its version),
+-- ARGV ttl (of the request, in seconds; 0 where a record remembers it), tasks (their number), open (state of open tasks), protocol (its version),
 --   life (of submissions, in seconds), held (state of held tasks), plan (of all tasks, or ''), rules (their version, '' for any),
 --   digest (of what is asked for, in letters, or ''), due ('1' if a task has an end_before), marked ('1' if tasks are of a plan
 --   that is no job, have keys, or stand for others);
---   then 0, or what a step of the plan is opened with (lib/planned.lua): number of texts, followed by these
+--   then 0, or what a step of the plan is opened with (lib/planned.lua), or how the record is to be written that goes along
+--     (lib/recorded.lua): number of texts, followed by these
 --   then the number of buckets, followed by their names
 --   then the number of queues that must exist, followed by their names
 --   then the number of templates, each: index of its bucket, '1' if its tasks are held, the places of the values of start_after and
@@ -15,7 +16,8 @@
 --     further fields and values, these, number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
 -- Returns {'opened', ids} as the request remembers them: "first last", or "=" and each id, with "*" if it was there; then the digest.
 -- A refusal changes nothing: {'rules'}: other rules are in force; {'other'}: the request was made for something else; {'no queue', name};
--- {'no task', index from 1}: the task to repeat does not exist; {'plan', what is wrong (lib/planned.lua), ...}.
+-- {'no task', index from 1}: the task to repeat does not exist; {'plan', what is wrong (lib/planned.lua), ...}; {'record', version}: it is
+-- another one now. With a record the ids are followed by its version.
 -- Sent again with the same request: the same ids, and nothing changes. An error, and nothing changes, if a task with a new
 -- id exists already or a key has another type.
 local before = redis.call('GET', K.request)
@@ -39,14 +41,21 @@ local several = #templates > 1
 local wrong = wrongtype('zset', sets)
 if wrong then return wrong end
 
-local fresh, ids, tasks, entry, done = count, {}, nil, nil, nil
+local fresh, ids, tasks, entry, done, version = count, {}, nil, nil, nil, nil
 if A.marked ~= '' then
   --[[lib plans]]
   --[[lib planned]]
   --[[lib marked]]
+  if #growth > 5 then
+    local recording = growth
+    --[[lib recorded]]
+    wrong = unrecorded()
+    if wrong then return wrong[1] == 'kept' and {'opened', wrong[3], wrong[2]} or wrong end
+    done = function(memory) version = keep(memory) end
+  end
   wrong = marks() or resolve()
   if wrong then return wrong end
-  entry, done = mark, A.plan ~= '' and enrol
+  entry, done = mark, done or A.plan ~= '' and enrol
 elseif A.plan ~= '' then
   wrong = wrongtype('hash', {K.plan(A.plan)}) or wrongtype('list', {K.planTasks(A.plan)})
   if wrong then return wrong end
@@ -135,7 +144,6 @@ for i, b in ipairs(buckets) do
     if b.wake and b.due then redis.call('LPUSH', KEYS[#K + 2 * i], '1') end
   end
 end
-if done then done() end
 
 local memory = string.format('%d %d', last + 1, last + fresh)
 if fresh < count then
@@ -146,6 +154,7 @@ if fresh < count then
   end
   memory = table.concat(texts, ' ')
 end
+if done then done(memory) end
 if A.digest ~= '' then memory = memory .. ' ' .. A.digest end
-redis.call('SET', K.request, memory, 'EX', A.ttl)
-return {'opened', memory}
+if A.ttl ~= '0' then redis.call('SET', K.request, memory, 'EX', A.ttl) end
+return {'opened', memory, version}

@@ -120,13 +120,17 @@ func (c *openCall) args() []any {
 	req := c.req
 	n, marked := len(req.Specs), c.marked()
 	ttl, life := cmp.Or(max(0, req.KeyTTL), submissionTTL), cmp.Or(max(0, req.Life), RequestTTL)
+	along := req.Grow.args(n)
+	if req.Record != nil {
+		life, along = 0, withTexts(nil, req.Record.args())
+	}
 	args := make([]any, 0, 64+4*n)
 	args = append(args,
 		int(life.Seconds()), n, string(statemachine.Open), conn.Protocol,
 		int64(ttl.Seconds()), string(statemachine.Blocked), conn.IDText(req.Plan), versionText(req.Rules),
 		req.Digest, conn.Flag(c.due), conn.Flag(marked),
 	)
-	args = append(args, req.Grow.args(n)...)
+	args = append(args, along...)
 	args = withTexts(args, c.buckets.names)
 	args = withTexts(args, c.queues)
 	return c.records(args, marked)
@@ -162,7 +166,7 @@ func (c *openCall) records(args []any, marked bool) []any {
 
 // marked reports whether there is more to say of a task than its fields.
 func (c *openCall) marked() bool {
-	return c.req.Plan > 0 && !c.req.Job || slices.ContainsFunc(c.req.Specs, func(d task.Definition) bool {
+	return c.req.Plan > 0 && !c.req.Job || c.req.Record != nil || slices.ContainsFunc(c.req.Specs, func(d task.Definition) bool {
 		return d.RetryOf > 0 || d.ReplayOf > 0 || d.Grows || d.Text("key") != ""
 	})
 }
@@ -170,7 +174,11 @@ func (c *openCall) marked() bool {
 // marks adds what is to be said of a task beside its fields.
 func (c *openCall) marks(args []any, d *task.Definition) []any {
 	key, how := c.identity(d)
-	args = withTexts(append(args, key, how, conn.IDText(d.ReplayOf)), further(d))
+	fields := further(d)
+	if c.req.Record != nil {
+		fields = append(fields, c.req.Record.fields()...)
+	}
+	args = withTexts(append(args, key, how, conn.IDText(d.ReplayOf)), fields)
 	args = append(args, 2*len(d.Needs))
 	for _, n := range d.Needs {
 		to := strconv.FormatInt(n.Task, 10)

@@ -1,5 +1,5 @@
 -- Effects: what moves mean beyond their tasks. It is noted move by move, and written once for all.
-local tallies, planned, jobs, feeding, ended = {}, {}, {}, {}, false
+local tallies, planned, jobs, feeding, ended, recorded = {}, {}, {}, {}, false, {}
 
 -- placed is what is noted of a plan.
 local function placed(plan)
@@ -23,6 +23,12 @@ local function inplan(field, id, key, kind)
   end
 end
 
+-- inrecord notes the end of a task whose record is to hear of it: its field `plan` is r.
+local function inrecord(key)
+  local of = redis.call('HGET', key, 'record')
+  if of then recorded[of] = (recorded[of] or 0) + 1 end
+end
+
 -- lost notes in a plan that a part of what one of its rounds gave is lost, so that nobody has to look for that in all of them.
 local function lost(plan)
   if redis.pcall('HEXISTS', K.plan(plan), 'state') == 1 then redis.call('HSET', K.plan(plan), 'cut', '1') end
@@ -41,6 +47,8 @@ local function note(id, key, kind, t, round)
   local plan = t[6]
   if plan and kind.to == 'succeeded' and string.sub(plan, 1, 1) == 'j' then
     jobs[plan] = (jobs[plan] or 0) + 1
+  elseif plan == 'r' then
+    if kind.wake == 'ended' then inrecord(key) end
   elseif plan then
     inplan(plan, id, key, kind)
   end
@@ -83,6 +91,10 @@ local function conclude()
     if type(left) ~= 'number' or left <= 0 then placed(plan).left = left end
   end
   if next(planned) then inplans() end
+  for of, n in pairs(recorded) do
+    local kind, name = string.match(of, '^(%l+):(.*)$')
+    if kind and redis.pcall('EXISTS', K.record(of)) == 1 then redis.pcall('ZADD', K.recordsEnded(kind), 'INCR', n, name) end
+  end
   local new = 0
   for name in pairs(filled) do new = new + redis.call('SADD', K.buckets, name) end -- it may have been pruned
   if new > 0 then -- nobody waits there

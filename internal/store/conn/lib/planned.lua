@@ -71,7 +71,7 @@ end
 local function resolve()
   if id == '' then -- a task of a plan is repeated there only
     for i, t in ipairs(tasks) do
-      if t.former and t.former[3] and t.former[3] ~= '' then return {'plan', 'foreign', i, t.former[6] or ''} end
+      if t.former and string.find(t.former[3] or '', '%d') then return {'plan', 'foreign', i, t.former[6] or ''} end
     end
     return nil
   end
