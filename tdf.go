@@ -10,7 +10,7 @@
 //
 // The packages: task has the nouns; manager opens tasks and reacts to their results;
 // worker executes them; server settles them; fn makes Go functions tasks, plan makes
-// graphs of tasks; tdftest has a whole site for tests, without Redis.
+// graphs of tasks, series runs them again and again; tdftest has a whole site for tests, without Redis.
 package tdf
 
 import (

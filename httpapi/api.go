@@ -67,6 +67,7 @@ func newAPI(o *Options) *api {
 	a.jobs()
 	a.plans()
 	a.programs()
+	a.series()
 	a.blobs()
 	a.fleet()
 	a.fleetChanges()
@@ -94,6 +95,7 @@ func tags() []*huma.Tag {
 		{Name: "jobs", Description: "What a submission of many tasks has become."},
 		{Name: "plans", Description: "Tasks that wait for others and get their results."},
 		{Name: "queues", Description: "Where tasks wait, with limits and defaults."},
+		{Name: "series", Description: "Tasks that run again and again."},
 		{Name: "nodes", Description: "The hosts of workers, with limits."},
 		{Name: "workers", Description: "What runs tasks."},
 		{Name: "programs", Description: "What workers keep of the programs that they have run."},

@@ -228,7 +228,7 @@ func TestRoles(t *testing.T) {
 		}
 		for _, op := range ending(t, c.handler) {
 			need := needs(&op)
-			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", "default", "{job}", "j1", "{version}", "sum", "{sha256}", strings.Repeat("0", 64)).Replace(op.path), "")
+			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", "default", "{job}", "j1", "{version}", "sum", "{key}", "k", "{sha256}", strings.Repeat("0", 64)).Replace(op.path), "")
 			if refused := w.Code == http.StatusForbidden; refused == role.May(need) || w.Code == http.StatusUnauthorized {
 				t.Errorf("%s as %s: %d %s", op.id, role, w.Code, w.Body)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/series"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -55,7 +56,7 @@ func retryAfter(err error) error {
 // conflicts are what cannot be done because of what is there.
 var conflicts = []error{
 	task.ErrRequestKey, task.ErrNotEnded, task.ErrNeedsResults, task.ErrWaits, task.ErrPlanState, task.ErrQueueExists,
-	task.ErrQueueInUse, task.ErrNodeInUse, task.ErrGone, task.ErrDamaged, task.ErrTokenExists,
+	task.ErrQueueInUse, task.ErrNodeInUse, task.ErrGone, task.ErrDamaged, task.ErrTokenExists, task.ErrRecordChanged, series.ErrExists,
 }
 
 // failure is the answer to what a manager has refused.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/series"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -23,6 +24,7 @@ func newRegistry() huma.Registry {
 		{reflect.TypeFor[task.Damage](), reflect.TypeFor[[]statemachine.FieldError]()},
 		{reflect.TypeFor[task.Resources](), reflect.TypeFor[map[string]int]()},
 		{reflect.TypeFor[task.Defaults](), reflect.TypeFor[map[string]any]()},
+		{reflect.TypeFor[series.Task](), reflect.TypeFor[map[string]any]()},
 		{reflect.TypeFor[task.LogEntry](), reflect.TypeFor[logEntryLike]()},
 		{reflect.TypeFor[task.Round](), reflect.TypeFor[roundLike]()},
 		{reflect.TypeFor[task.Task](), reflect.TypeFor[taskLike]()},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -55,6 +56,8 @@ type Pending struct {
 	// Now is TIME of Redis; Next when the next record is due, zero if none is. Total is how many records of the kind there are.
 	Now, Next time.Time
 	Total     int64
+	// Epoch is that of [Life].
+	Epoch int64
 }
 
 // PendingRecords returns the records of a kind that somebody has to look at now, at most so many of each sort. What it costs depends
@@ -64,7 +67,7 @@ func (m *Manager) PendingRecords(ctx context.Context, kind string, most int) (Pe
 	if err != nil {
 		return Pending{}, err
 	}
-	p := Pending{Records: found.Records, Now: task.Moment(found.Now), Total: found.Total}
+	p := Pending{Records: found.Records, Now: task.Moment(found.Now), Total: found.Total, Epoch: found.Epoch}
 	if found.Next != statemachine.Never {
 		p.Next = task.Moment(found.Next)
 	}
@@ -134,4 +137,42 @@ func (m *Manager) RemoveRecord(ctx context.Context, r task.Record) error {
 		return struct{}{}, m.store.EraseRecord(ctx, r.Kind, r.Name, r.Version)
 	})
 	return err
+}
+
+// Ends tells which of the tasks have ended, or are not there any more, and when their programs want to run again: by eta= of $TDF_CONTROL
+// in the last round, or what a handler gave to its Job.SetETA; zero for one that did not say.
+func (m *Manager) Ends(ctx context.Context, ids []int64) (map[int64]time.Time, error) {
+	ends := make(map[int64]time.Time, len(ids))
+	for page := range slices.Chunk(ids, planPage) {
+		found, err := m.fields(ctx, page, "state", "outcome", "round", "0:eta")
+		if err != nil {
+			return nil, err
+		}
+		for i, f := range found {
+			if f == nil || f["state"] == "" {
+				ends[page[i]] = time.Time{}
+				continue
+			}
+			if !endOf(f).IsOutcome() {
+				continue
+			}
+			if ends[page[i]], err = m.etaOf(ctx, page[i], f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ends, nil
+}
+
+// etaOf is what the last round said, of which the fields have only the first.
+func (m *Manager) etaOf(ctx context.Context, id int64, f map[string]string) (time.Time, error) {
+	const eta = ":eta"
+	if f["round"] != "0" {
+		found, err := m.fields(ctx, []int64{id}, f["round"]+eta)
+		if err != nil || found[0] == nil {
+			return time.Time{}, err
+		}
+		f = map[string]string{"0" + eta: found[0][f["round"]+eta]}
+	}
+	return task.ParseMoment(f["0"+eta]), nil
 }

@@ -27,7 +27,6 @@ type namespace interface {
 	queues
 	nodes
 	tokens
-	records
 	planning
 	explaining
 }
@@ -74,6 +73,8 @@ type following interface {
 }
 
 type writing interface {
+	records
+
 	Rules(ctx context.Context, node string) (fleet.Rules, error)
 	Prepare(req tasks.OpenRequest) (*tasks.Opening, error)
 	Inspect(ctx context.Context, ids []int64) ([]upkeep.Inspection, statemachine.Time, error)

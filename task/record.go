@@ -12,14 +12,14 @@ import (
 const (
 	// MaxRecordValue is how many bytes its value may have.
 	MaxRecordValue = 64 << 10
-	// MaxRecordName is how many bytes its name may have.
-	MaxRecordName = 200
+	// maxRecordName is how many bytes its name may have.
+	maxRecordName = 200
 )
 
 // Record is a text that is kept under a name, and read again when it is due: what a clock of tasks
 // remembers of them. One is written only as it was read, so any number of programs may do it.
 type Record struct {
-	// Kind is what it is of, one of RecordKinds. Name is unique among its kind: printable, up to MaxRecordName bytes.
+	// Kind is what it is of, one of RecordKinds. Name is unique among its kind: printable, up to 200 bytes.
 	Kind, Name string
 	// Version changes with each write; 0: it is not there yet.
 	Version int64
@@ -48,7 +48,7 @@ func (r *Record) Check() error {
 	case len(r.Value) > MaxRecordValue:
 		return bad("value", strconv.Itoa(len(r.Value))+" bytes", fmt.Sprintf("at most %d bytes", MaxRecordValue))
 	}
-	return named("name", printed(MaxRecordName)(r.Name))
+	return named("name", printed(maxRecordName)(r.Name))
 }
 
 // RecordChangedError is a record that is not as it was when it was read, so that it was not written. It matches

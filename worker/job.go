@@ -7,9 +7,11 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
+	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -48,6 +50,7 @@ type Job struct {
 	mu   sync.Mutex
 	told told
 	meta map[string]string
+	eta  time.Time
 }
 
 // told is progress that a handler tells by a call.
@@ -159,6 +162,25 @@ func (j *Job) takeProgress() (p Progress, fresh bool) {
 // the worker's OutputLimit: with more the round is a failure.
 func (j *Job) SetResult(text string) { j.said.Store(&text) }
 
+// SetETA says when the task of a series wants to run again, if the series leaves that to its program (see package series); the last call
+// counts. The error is a [*statemachine.FieldError], for a time before 1970 or after the year 9999.
+func (j *Job) SetETA(at time.Time) error {
+	if at.Unix() < 1 || at.UTC().Year() > 9999 {
+		return &statemachine.FieldError{Field: "eta", Value: at.Format(time.RFC3339), Want: "a time from 1970 to the year 9999"}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.eta = at
+	return nil
+}
+
+// wanted is what SetETA was told.
+func (j *Job) wanted() time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.eta
+}
+
 // result is what the job brings, nil for nothing said.
 func (j *Job) result() (*string, error) {
 	said := j.said.Load()
@@ -179,6 +201,8 @@ type Said struct {
 	Progress task.Progress
 	// Meta are the attributes that it has set, with an empty text those that it has removed.
 	Meta map[string]string
+	// ETA is what it gave to SetETA.
+	ETA time.Time
 }
 
 // Said is what the handler has said so far, for tests of handlers.
@@ -187,7 +211,7 @@ func (j *Job) Said() Said {
 	out, err := live.out.Captured(), live.err.Captured()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Said{Stdout: string(out.Data), Stderr: string(err.Data), Result: j.said.Load(), Meta: maps.Clone(j.meta)}
+	s := Said{Stdout: string(out.Data), Stderr: string(err.Data), Result: j.said.Load(), Meta: maps.Clone(j.meta), ETA: j.eta}
 	if j.told != (told{}) {
 		s.Progress = task.ParseProgress(j.told.progress.String())
 	}

@@ -183,6 +183,9 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 		if move.Failed && move.Retry != 0 {
 			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "retry"), move.Retry.Text())
 		}
+		if at := r.wanted(); !at.IsZero() {
+			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "eta"), task.Stamp(at).Text())
+		}
 		if p, fresh := r.pollProgress(); fresh {
 			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "progress"), p.String())
 		}
@@ -190,6 +193,16 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 	}
 	commit.Lines = r.journal.take()
 	return commit
+}
+
+// wanted is when the program or handler wants to run again; zero if it did not say.
+func (r *round) wanted() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.handled != nil {
+		return r.handled.wanted()
+	}
+	return r.eta
 }
 
 // refusal is what the record says of a round that this worker could not do: nothing where it was another reason.

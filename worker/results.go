@@ -243,6 +243,7 @@ func (r *round) readResult(file *control.Reader) error {
 	if ok {
 		r.said.Store(&text)
 	}
+	r.eta = file.ETA()
 	return nil
 }
 

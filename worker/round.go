@@ -50,6 +50,7 @@ type round struct {
 	last     told              // what that said last, for the report
 	meta     map[string]string // attributes that it has set
 	metaTold map[string]string // those that are recorded
+	eta      time.Time         // when it wants to run again, as it has said
 	handled  *Job              // of a handler
 
 	results []task.Result // of the tasks that this one needs, once read

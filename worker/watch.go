@@ -135,10 +135,11 @@ func (r *round) closeControl() error {
 		r.last = told{Progress(p), true}
 	}
 	r.mu.Unlock()
+	err = r.readResult(reader)
 	for _, warning := range reader.Warnings() {
 		r.journal.add("control file: " + warning)
 	}
-	return r.readResult(reader)
+	return err
 }
 
 // streams are what a round writes, while it writes.

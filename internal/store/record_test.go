@@ -104,7 +104,7 @@ func TestRecord(t *testing.T) {
 	openForRecordCall(t, sp.Store).must(t)
 	w := aRecord(t, sp.Store)
 	p, err := sp.Store.PendingRecords(ctx, "series", 9)
-	want := tasks.Pending{Now: noon, Next: noon.Add(3 * second), Total: 2, Records: []task.Record{{
+	want := tasks.Pending{Now: noon, Next: noon.Add(3 * second), Total: 2, Epoch: 1, Records: []task.Record{{
 		Kind: "series", Name: "a:b c", Version: w.Version, Value: "v", Due: task.Moment(noon.Add(-second)), Opened: []int64{1, 2},
 	}}}
 	if diff := cmp.Diff(want, p); diff != "" || err != nil {
@@ -233,4 +233,19 @@ func recordFully(t *testing.T, sp *storetest.Space) {
 		t.Fatal(err)
 	}
 	must(t, sp, found[0].Opened[0], statemachine.Manager, statemachine.Cancel)
+}
+
+// The Redis inside the server knows records too.
+func TestRecordEmbedded(t *testing.T) {
+	t.Parallel()
+	sp := onEmbedded(t)
+	recordFully(t, sp)
+	p, err := sp.Store.PendingRecords(t.Context(), task.KindSeries, 5)
+	if err != nil || len(p.Records) != 1 || p.Records[0].Ended != 1 || p.Total != 1 {
+		t.Errorf("%+v, error %v", p, err)
+	}
+	if names, err := sp.Store.RecordNames(t.Context(), task.KindSeries, "", 5); err != nil || len(names) != 1 {
+		t.Errorf("names %q, error %v", names, err)
+	}
+	eraseCall(t, sp.Store).must(t)
 }

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -10,8 +11,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
@@ -63,6 +66,7 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 	w.manage(t, 0, "submit", "--hold=for later", "--", "echo", "held")
 	w.manage(t, 0, "queue", "add", "nightly", "threads=3", "paused=true")
 	w.manage(t, 0, "queue", "add", "idle")
+	w.manage(t, 0, "series", "add", "yearly", "--cron", "0 0 1 1 *", "--zone", "Asia/Tokyo", "--end-before", "+10m", "-e", "A=secret", "--", "echo", "1  2")
 	w.await(t, 4, sm.Blocked)
 	w.await(t, w.open(t, w.script(t, "sum", "echo 1"))[0], sm.Succeeded)
 	file := w.file(t, "plan.yaml", "steps:\n  one: {source: 'command:echo', queue: nightly}\n  two: {source: 'command:cat', needs: [one]}\n", 0o644)
@@ -75,23 +79,28 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 		"wait?tasks=3": "wait 3", "wait?program=sum": "wait --program sum", "tasks/8/replay": "replay --compare 8",
 		"programs": "program ls", "programs?worker=w": "program ls --worker w", "programs/sum": "program show sum",
 		"queues": "queue ls", "queues/nightly": "queue show nightly", "queues/nightly/why": "why --queue nightly",
+		"series": "series ls", "series?after=x&limit=1": "series ls --after x --limit 1", "series/yearly": "series show yearly",
 		"nodes": "node ls", "workers": "worker ls", "workers?all=true": "worker ls --all", "workers/w": "worker show w",
 	} {
 		same(t, w, told(t, http.MethodGet, url+"/api/v1/"+path, token, ""), args)
 	}
 	for request, args := range map[string]string{
-		`POST queues {"name":"big","set":{"threads":"2"},"dry_run":true}`: "queue add big threads=2",
-		`PATCH queues/nightly {"set":{"threads":"2"},"dry_run":true}`:     "queue set nightly threads=2",
-		"POST queues/nightly/pause?dry_run=true":                          "queue pause nightly",
-		"POST queues/nightly/resume?dry_run=true":                         "queue resume nightly",
-		"DELETE queues/idle?dry_run=true":                                 "queue rm idle",
-		`PATCH nodes/n9 {"set":{"maxthreads":"2"},"dry_run":true}`:        "node set n9 maxthreads=2",
-		"POST tasks/3/replay?dry_run=true":                                "replay 3",
-		"POST workers/w/drain?dry_run=true":                               "worker drain w",
-		"POST workers/all/stop?dry_run=true":                              "worker stop all",
-		"POST workers/w/undrain?dry_run=true":                             "worker undrain w",
-		"GET tokens":                                                      "token ls",
-		"DELETE tokens/reader?dry_run=true":                               "token rm reader",
+		`POST queues {"name":"big","set":{"threads":"2"},"dry_run":true}`:                   "queue add big threads=2",
+		`PATCH queues/nightly {"set":{"threads":"2"},"dry_run":true}`:                       "queue set nightly threads=2",
+		"POST queues/nightly/pause?dry_run=true":                                            "queue pause nightly",
+		"POST queues/nightly/resume?dry_run=true":                                           "queue resume nightly",
+		"DELETE queues/idle?dry_run=true":                                                   "queue rm idle",
+		`PATCH nodes/n9 {"set":{"maxthreads":"2"},"dry_run":true}`:                          "node set n9 maxthreads=2",
+		"POST workers/w/drain?dry_run=true":                                                 "worker drain w",
+		"POST workers/all/stop?dry_run=true":                                                "worker stop all",
+		"POST workers/w/undrain?dry_run=true":                                               "worker undrain w",
+		"POST tasks/3/replay?dry_run=true":                                                  "replay 3",
+		`PATCH series/yearly {"set":{"overlap":"queue","task_comment":"3"},"dry_run":true}`: "series set yearly overlap=queue task_comment=3",
+		"POST series/yearly/pause?dry_run=true":                                             "series pause yearly",
+		"POST series/yearly/resume?dry_run=true":                                            "series resume yearly",
+		"DELETE series/yearly?dry_run=true":                                                 "series rm yearly",
+		"GET tokens":                                                                        "token ls",
+		"DELETE tokens/reader?dry_run=true":                                                 "token rm reader",
 	} {
 		parts := append(strings.Fields(request), "")
 		if parts[0] != http.MethodGet {
@@ -150,4 +159,44 @@ func TestHTTPDocument(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] 20 {"maxthreads":["unlimited","2"]} true w 1 `) {
 		t.Errorf("it ended with %d:\n%s\n%s", code, stdout, stderr)
 	}
+}
+
+// The commands of docs/SERIES.md do what it says, and a server fires what is due.
+func TestSeriesDocument(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slots=2")
+	w.server(t)
+	w.worker(t, "w")
+	page, err := os.ReadFile("../../docs/SERIES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "set -eu\n"
+	for _, block := range shellBlocks.FindAllStringSubmatch(string(page), -1) {
+		script += block[1]
+	}
+	cmd := exec.Command("bash", "-c", strings.ReplaceAll(script, "tdf-manager ", "tdf-manager --config "+w.cfg+" "))
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t, "tdf-manager"))+":"+os.Getenv("PATH"))
+	stdout, stderr, code := daemontest.Run(t, cmd)
+	for _, want := range []string{
+		"added series nightly; it is due first at", "30 2 * * 1-5 Europe/Berlin", "series nightly: began occurrence 1, task ", "series nightly: resumed", "removed series poll",
+	} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("it ended with %d, without %q:\n%s\n%s", code, want, stdout, stderr)
+		}
+	}
+	wait.Eventually(t, 30*time.Second, func() bool {
+		out, _ := w.manage(t, 0, "series", "show", "crawl", "--json")
+		var crawl struct {
+			Next    time.Time
+			Number  int
+			History []struct{ Task int64 }
+		}
+		if err := json.Unmarshal([]byte(out), &crawl); err != nil {
+			t.Fatal(err)
+		}
+		return crawl.Number == 1 && time.Until(crawl.Next) > 50*time.Minute
+	}, "the program has not said when it runs next")
+	w.sound(t)
 }

@@ -24,7 +24,6 @@ func serveHTTP(
 		return func() {}, nil
 	}
 	log = log.With("server", name)
-	cfg.TaskDefaults.ArchiveAtOnce() // as of what the command line opens
 	watch := &watch{stats: s.Stats, since: time.Now(), round: cfg.Server.RoundDuration}
 	handler := httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
 		Manager: manager.New(site, name, manager.Options{Logger: log}), Alive: watch.alive, Ready: watch.ready, Logger: log,

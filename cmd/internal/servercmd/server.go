@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +14,10 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/series"
 	"github.com/tdf-go/tdf/server"
 )
 
@@ -71,6 +76,7 @@ func redisOf(cfg *config.File, log *slog.Logger) (config.Redis, func(), error) {
 }
 
 func serve(ctx context.Context, name string, where config.Redis, cfg *config.File, log *slog.Logger) error {
+	cfg.TaskDefaults.ArchiveAtOnce() // as of what the command line opens
 	there := *cfg
 	there.Redis = where
 	internal, err := store.Open(&there, log)
@@ -88,5 +94,20 @@ func serve(ctx context.Context, name string, where config.Redis, cfg *config.Fil
 		return cli.WithCode(cli.ExitUsage, err)
 	}
 	defer stop()
+	ctx, end := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer end()
+	beside.Go(func() { runSeries(ctx, site, name, log) })
 	return s.Run(ctx)
+}
+
+// runSeries opens the tasks of series, once Redis is known to be one to work with: until then the server says what is wrong.
+func runSeries(ctx context.Context, site *tdf.Site, name string, log *slog.Logger) {
+	log = log.With("server", name)
+	for site.Check(ctx) != nil && ctx.Err() == nil {
+		timing.Pause(ctx, time.Second)
+	}
+	runner := series.NewRunner(manager.New(site, name, manager.Options{Logger: log}), series.Options{Logger: log})
+	_ = runner.Run(ctx) // it ends when ctx does, with nothing to say
 }

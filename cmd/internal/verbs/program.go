@@ -284,7 +284,7 @@ func showPrograms(s *session, all []copied, now time.Time) {
 func (a *app) programRm() *cobra.Command {
 	o := &asking{}
 	return withDryRun(a.asks(o, &cobra.Command{
-		Use: "rm NAME[@HASH]...", Aliases: []string{"remove"}, Short: "Remove versions of programs from the workers",
+		Use: "rm NAME[@HASH]...", Aliases: []string{removeAlias}, Short: "Remove versions of programs from the workers",
 		Args: cobra.MinimumNArgs(1),
 		Long: "rm removes a version from the disks of all workers, or all versions of a program. A version that a\n" +
 			"round runs stays, and so does a program that was put there by hand; then the exit code is 1. A task\n" +

@@ -13,6 +13,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
+// removeAlias is the long name of rm.
+const removeAlias = "remove"
+
 // removing makes the verb that removes queues, nodes or tokens by name. The output calls one a what, read finds it, and the
 // error of remove names the remedy.
 func removing[T any](
@@ -78,7 +81,7 @@ func search[T any](list []T, name string, nameOf func(*T) string) (found *T, kno
 
 func (a *app) queueRm() *cobra.Command {
 	return removing(a, queueField, &cobra.Command{
-		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Remove queues in which no task waits or runs",
+		Use: "rm NAME...", Aliases: []string{removeAlias}, Short: "Remove queues in which no task waits or runs",
 		Long: "rm removes queues with their attributes; their ended tasks stay. It refuses the default queue, and\n" +
 			"any queue with an open, held or running task.",
 		Example: "  tdf-manager queue rm nightly\n  tdf-manager cancel --queue nightly && tdf-manager queue rm nightly",
@@ -95,7 +98,7 @@ func removeQueue(ctx context.Context, s *session, name string) error {
 
 func (a *app) nodeRm() *cobra.Command {
 	return removing(a, nodeField, &cobra.Command{
-		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Forget nodes that are gone",
+		Use: "rm NAME...", Aliases: []string{removeAlias}, Short: "Forget nodes that are gone",
 		Long: "rm forgets nodes, with their limits and failures. It refuses a node from which a worker is\n" +
 			"registered, or on which a task runs. A worker that starts there makes the node again.",
 		Example: "  tdf-manager node rm node-9\n  tdf-manager node rm node-8 node-9 --dry-run",
@@ -112,7 +115,7 @@ func removeNode(ctx context.Context, s *session, name string) error {
 
 func (a *app) tokenRm() *cobra.Command {
 	return removing(a, tokenField, &cobra.Command{
-		Use: "rm NAME...", Aliases: []string{"remove", "revoke"}, Short: "Revoke tokens",
+		Use: "rm NAME...", Aliases: []string{removeAlias, "revoke"}, Short: "Revoke tokens",
 		Long:    "rm revokes tokens, by name or by ID: the next request that shows one is refused.",
 		Example: "  tdf-manager token rm ci\n  tdf-manager token rm ci grafana --dry-run",
 	}, readToken, func(ctx context.Context, s *session, name string) error {

@@ -3,16 +3,18 @@
 //
 // The program writes lines key=value to that file, which it may create, append
 // to or replace. Known are "progress": a part from 0 to 1 or a percentage, then
-// optionally a space and a text, "attr NAME": an attribute of the task, and "result": all
+// optionally a space and a text, "attr NAME": an attribute of the task, "eta": when it wants
+// to run again, in seconds since 1970 or as RFC 3339, and "result": all
 // that stands behind the equals sign, byte for byte, as in
 //
 //	progress=0.4 reading input
 //	progress=40% reading input
 //	attr phase=reading
+//	eta=2027-01-15T08:00:00Z
 //	result=42
 //
 // The last good line counts. Progress and attributes count once the line feed is written,
-// and each look is at the last 64 KiB; the result is what the file says when the
+// and each look is at the last 64 KiB; eta and result are what the file says when the
 // program has ended (see [Reader.Result]). The program is not trusted: nothing is
 // followed that is not a plain file, and reading never blocks.
 package control
@@ -31,6 +33,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -62,6 +65,7 @@ type Reader struct {
 
 	progress Progress
 	attrs    map[string]string
+	eta      time.Time
 	warnings []string
 	seen     stamp
 }
@@ -206,7 +210,7 @@ func (r *Reader) parse(text string) {
 			r.take(value)
 		case attr:
 			r.takeAttr(strings.TrimSpace(name), strings.TrimSpace(value))
-		case key == resultKey: // at the end, by Result
+		case key == resultKey, key == etaKey: // at the end, by Result
 		default:
 			r.warn("unknown key %q", clean(key, maxShown))
 		}
@@ -281,7 +285,7 @@ func clean(text string, limit int) string {
 }
 
 const (
-	resultKey = "result"
+	resultKey, etaKey = "result", "eta"
 	// MaxResult is how long a result may be, in bytes.
 	MaxResult = 64 << 10
 	// maxSearched is how much of the end of the file is searched for a result.
@@ -308,7 +312,7 @@ func (r *Reader) Result() (text string, ok bool, err error) {
 	}
 	defer func() { _ = file.Close() }() // nothing is written through it
 	offset := max(info.Size()-maxSearched, 0)
-	text, ok, err = lastResult(io.NewSectionReader(file, offset, info.Size()-offset), offset > 0)
+	text, ok, err = r.lastResult(io.NewSectionReader(file, offset, info.Size()-offset), offset > 0)
 	if err == nil && !ok && offset > 0 {
 		err = ErrResultMissed
 	}
@@ -318,13 +322,42 @@ func (r *Reader) Result() (text string, ok bool, err error) {
 	return text, ok, nil
 }
 
-// lastResult finds the last result in a text, which may begin within a line.
-func lastResult(text io.Reader, within bool) (result string, ok bool, err error) {
+// ETA is when the program wants to run again, as Result has found it; zero if it did not say.
+func (r *Reader) ETA() time.Time { return r.eta }
+
+// latestETA is the end of the year 9999.
+const latestETA = 253402300799
+
+// parseETA reads seconds since 1970, or RFC 3339.
+func parseETA(text string) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		seconds, bad := strconv.ParseFloat(text, 64)
+		if err = bad; err == nil {
+			at = time.UnixMicro(int64(min(max(seconds, 0), latestETA+1) * 1e6)) // NaN becomes some time before 1970
+		}
+	}
+	if err != nil || at.Unix() < 1 || at.Unix() > latestETA {
+		return at, fmt.Errorf("want seconds since 1970 or RFC 3339, as in 1800000000 or 2027-01-15T08:00:00Z, not %q", clean(text, maxShown))
+	}
+	return at.UTC(), nil
+}
+
+// lastResult finds the last result in a text, which may begin within a line, and the last eta.
+func (r *Reader) lastResult(text io.Reader, within bool) (result string, ok bool, err error) {
 	in := bufio.NewReaderSize(text, MaxResult+maxShown)
 	var tooLong error
 	for whole := !within; ; {
 		line, err := in.ReadSlice('\n')
-		if value, is := resultOf(line); whole && is {
+		if value, is := valueOf(line, etaKey); whole && is && (err == nil || errors.Is(err, io.EOF)) {
+			if at, bad := parseETA(string(value)); bad != nil {
+				r.warn("eta=%s: %v", clean(string(value), maxShown), bad)
+			} else {
+				r.eta = at
+			}
+		}
+		if value, is := valueOf(line, resultKey); whole && is {
 			result, ok, tooLong = string(value), true, nil
 			if len(value) > MaxResult || errors.Is(err, bufio.ErrBufferFull) {
 				result, tooLong = "", ErrResultTooLong
@@ -340,8 +373,8 @@ func lastResult(text io.Reader, within bool) (result string, ok bool, err error)
 	}
 }
 
-// resultOf returns what stands behind the equals sign of a result.
-func resultOf(line []byte) ([]byte, bool) {
+// valueOf returns what stands behind the equals sign in a line of that key.
+func valueOf(line []byte, of string) ([]byte, bool) {
 	key, value, ok := bytes.Cut(line, []byte("="))
-	return bytes.TrimSuffix(value, []byte("\n")), ok && string(bytes.TrimSpace(key)) == resultKey
+	return bytes.TrimSuffix(value, []byte("\n")), ok && string(bytes.TrimSpace(key)) == of
 }

@@ -50,8 +50,8 @@ func (s *Blobs) Sweep(ctx context.Context) (uploads, returned int, err error) {
 }
 
 // sweepUploads removes the blobs whose [Lease] is over and that nothing refers to: no task that is in Redis, by its source or stdin, nor
-// a step that is yet to be opened, nor a record. Of each blob one task is known that refers to it, the newest when somebody looked: only when
-// that is gone, records are searched for another.
+// a step that is yet to be opened, nor a record. Of each blob one task is known that refers to it, the newest when somebody looked: only
+// when that is gone, records are searched for another.
 func (s *Blobs) sweepUploads(ctx context.Context) (removed int, err error) {
 	due, err := s.due(ctx, conn.Uploads)
 	if err != nil || len(due) == 0 {
@@ -229,7 +229,7 @@ func (s *Blobs) records(ctx context.Context, due []*dueBlob) (map[*dueBlob]int64
 	for _, kind := range task.RecordKinds() {
 		for after := ""; len(due) > 0; {
 			names, err := s.tasks.RecordNames(ctx, kind, after, stepsPage)
-			if conn.AboutData(err) || len(names) == 0 && err == nil {
+			if err != nil && conn.AboutData(err) || err == nil && len(names) == 0 {
 				break
 			}
 			var page []task.Record

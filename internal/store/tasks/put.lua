@@ -8,5 +8,4 @@ local recording = {A.kind, A.name, A.version, A.call, A.value, A.due, A.ended}
 local refusal = unrecorded()
 if refusal then return refusal end
 now()
-counted(1)
 return {'kept', keep()}

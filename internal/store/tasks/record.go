@@ -90,6 +90,8 @@ type Pending struct {
 	// Total is how many records of the kind there are.
 	Total   int64
 	Records []task.Record
+	// Epoch is that of the data.
+	Epoch int64
 }
 
 // PendingRecords returns those that are due, and those of which tasks have ended, at most so many of each.
@@ -99,6 +101,8 @@ func (s *Tasks) PendingRecords(ctx context.Context, kind string, most int) (Pend
 		return Pending{}, err
 	}
 	p := Pending{Now: statemachine.Time(r.Number(0)), Next: statemachine.Never, Total: r.Number(2)}
+	seen, _ := s.History()
+	p.Epoch = seen.Epoch
 	if text := r.Text(1); text != "" {
 		p.Next = scoreOf(text)
 	}
