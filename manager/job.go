@@ -23,8 +23,8 @@ type job struct {
 //
 // A submission that was cut short leaves a job that is still building; repeated with its request key, it finishes it.
 func AsJob(spec task.PlanSpec, made func(task.PlanID)) SubmitOption {
+	spec.Job = true // here: the option may be used by many at a time
 	return func(s *submission) {
-		spec.Job = true
 		s.plan, s.job = 0, &job{PlanSpec: spec, made: made}
 		if plans.Gated(&spec) {
 			s.size = min(s.size, plans.PlanTasks)

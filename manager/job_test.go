@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -22,6 +23,27 @@ func submitJob(ctx context.Context, m *Manager, n int, spec task.PlanSpec, opts 
 	ids, err := idsOpened(m.SubmitAll(ctx, slices.Values(slices.Repeat([]task.Spec{{Program: "p"}}, n)),
 		append(opts, AsJob(spec, func(made task.PlanID) { id = made }))...))
 	return id, ids, err
+}
+
+// One option makes a job of each submission that it is given to, at the same time too.
+func TestJobsByOneOption(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	of := AsJob(task.PlanSpec{Name: "n"}, nil)
+	var submissions sync.WaitGroup
+	for range 2 {
+		submissions.Go(func() {
+			if _, err := m.SubmitAll(t.Context(), slices.Values([]task.Spec{{Program: "p"}}), of); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	submissions.Wait()
+	for id := range task.PlanID(2) {
+		if p, err := m.Plan(t.Context(), id+1); err != nil || !p.Job || p.Total != 1 {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
 }
 
 // A submission that was cut short leaves a job whose tasks run; repeated with its key, it finishes it and opens nothing twice, and again

@@ -70,7 +70,8 @@ type PlanSpec struct {
 // and plan 7 have nothing to do with one another.
 type PlanID int64
 
-// PlanOf reads the field plan of a task: the number of a plan; j and that of a job, or w if it has a window; or nothing.
+// PlanOf reads the field plan of a task: the number of a plan; j and that of a job, or w if it has a window; 0 for another
+// text, such as that of a task of a series.
 func PlanOf(text string) PlanID {
 	id, _ := strconv.ParseInt(strings.TrimLeft(text, "jw"), 10, 64)
 	return PlanID(id)
