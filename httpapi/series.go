@@ -47,8 +47,8 @@ func (a *api) series() {
 }
 
 type listSeriesIn struct {
-	After string `query:"after" maxLength:"200" doc:"List those behind this key."`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Most series that are listed."`
+	After string `query:"after" maxLength:"200" doc:"List the series whose keys follow this one."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"List at most this many."`
 }
 
 // seriesListed has the way to the next page.

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Record returns a record. The error matches [task.ErrNoRecord] if there is none of that kind and name.
+// Record returns the record of a kind and name. The error matches [task.ErrNoRecord] if there is no such record.
 func (m *Manager) Record(ctx context.Context, kind, name string) (task.Record, error) {
 	found, err := retryUntilAvailable(ctx, m, func() ([]task.Record, error) { return m.store.RecordsNamed(ctx, kind, []string{name}) })
 	switch {
@@ -29,7 +29,7 @@ func (m *Manager) Record(ctx context.Context, kind, name string) (task.Record, e
 // recordPage is how many records are read in one go.
 const recordPage = 200
 
-// Records reads the records of a kind in the order of their names, those behind a name if one is given. An error ends it.
+// Records reads the records of a kind in the order of their names, from the one that follows after. An error ends it.
 func (m *Manager) Records(ctx context.Context, kind, after string) iter.Seq2[task.Record, error] {
 	return eachOf(func(yield func([]task.Record, error) bool) {
 		for {
@@ -60,8 +60,8 @@ type Pending struct {
 	Epoch int64
 }
 
-// PendingRecords returns the records of a kind that somebody has to look at now, at most so many of each sort. What it costs depends
-// on what it returns, not on how many there are.
+// PendingRecords returns up to most records of a kind that are due, and up to most whose watched tasks have ended. Its cost depends on
+// what it returns, not on how many records there are.
 func (m *Manager) PendingRecords(ctx context.Context, kind string, most int) (Pending, error) {
 	found, err := m.store.PendingRecords(ctx, kind, most)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // ErrExists means that there is a series of that key already.
 var ErrExists = errors.New("the series exists")
 
-// Get returns a series. The error matches [task.ErrNoRecord] if there is none of that key.
+// Get returns the series of a key. The error matches [task.ErrNoRecord] if there is no such series.
 func Get(ctx context.Context, m *manager.Manager, key string) (*Series, error) {
 	r, err := m.Record(ctx, task.KindSeries, key)
 	if err != nil {
@@ -23,7 +23,7 @@ func Get(ctx context.Context, m *manager.Manager, key string) (*Series, error) {
 	return parse(&r)
 }
 
-// List reads all series in the order of their keys, those behind a key if one is given. An error ends it.
+// List reads the series in the order of their keys, from the one that follows after. An error ends it.
 func List(ctx context.Context, m *manager.Manager, after string) iter.Seq2[*Series, error] {
 	return func(yield func(*Series, error) bool) {
 		for r, err := range m.Records(ctx, task.KindSeries, after) {
@@ -223,7 +223,7 @@ func RunNow(ctx context.Context, m *manager.Manager, key string, o manager.Chang
 	})
 }
 
-// Remove removes a series; its tasks go on. The error matches [task.ErrNoRecord] if there is none.
+// Remove removes a series; its tasks go on. The error matches [task.ErrNoRecord] if there is no such series.
 func Remove(ctx context.Context, m *manager.Manager, key string, o manager.ChangeOptions) error {
 	for try := 1; ; try++ {
 		r, err := m.Record(ctx, task.KindSeries, key)

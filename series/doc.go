@@ -3,5 +3,5 @@
 // $TDF_CONTROL.
 //
 // A [Runner] in each server opens what is due. It decides by a pure function, and writes series and tasks at once, if the
-// series is as it was read: so each occurrence is opened once, however many runners there are, and whenever one is killed.
+// series is as it was read: so each occurrence is opened once, with any number of runners, even if they are killed.
 package series

@@ -286,7 +286,7 @@ func (d *Definition) schedule(created time.Time) (schedule, error) {
 		}
 		return interval{from: from, every: time.Duration(d.Every)}, nil
 	}
-	return nil, nil //nolint:nilnil // there is none
+	return nil, nil //nolint:nilnil // only its program says when it is due
 }
 
 // delay is by how much later than due the occurrence of a time begins: the same wherever it is asked for.

@@ -1,4 +1,5 @@
-// Cron submits a task for each tick of a clock, once, however many of it run.
+// Cron submits a task for each tick of a clock, once, however many of it run. For tasks that recur without a program of your own see
+// package series.
 package main
 
 import (

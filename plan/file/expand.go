@@ -372,7 +372,7 @@ func (f *document) values(given map[string]string, p *problems) map[string]value
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {
-			p.add(0, "", "parameter %s=%s: there is none of that name; %s", name, given[name], meant(name, known))
+			p.add(0, "", "unknown parameter %s=%s; %s", name, given[name], meant(name, known))
 		}
 	}
 	return values

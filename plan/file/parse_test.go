@@ -117,7 +117,7 @@ func TestRefusesDepth(t *testing.T) {
 func TestGivenIsUnknown(t *testing.T) {
 	t.Parallel()
 	got := refusal(t, "params: {day: 1}\n"+stepA+"}}", map[string]string{"days": "2"})
-	if got != `p.yaml: parameter days=2: there is none of that name; did you mean "day"?` {
+	if got != `p.yaml: unknown parameter days=2; did you mean "day"?` {
 		t.Error(got)
 	}
 }

@@ -64,7 +64,7 @@ func TestPlanCheckRefuses(t *testing.T) {
 		say  []string
 	}{
 		{pipeline, nil, []string{"p.yaml:2: params.day: has no default and was not given; give it as a parameter, day=VALUE"}},
-		{step, fields("-p day=1"), []string{"p.yaml: parameter day=1: there is none of that name"}},
+		{step, fields("-p day=1"), []string{"p.yaml: unknown parameter day=1"}},
 		{step, fields("-p day"), []string{`-p "day" is not a parameter; write name=value`}},
 		{step, fields("-p d=1 -p d=2"), []string{"parameter d is given twice"}},
 		{step, fields("--graph svg"), []string{`--graph "svg" is not a form of a graph; write text, dot or mermaid`}},

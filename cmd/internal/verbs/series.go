@@ -232,8 +232,8 @@ func (a *app) seriesLs() *cobra.Command {
 			return s.result(all, func() { listSeries(s, all) })
 		}),
 	})
-	cmd.Flags().StringVar(&after, "after", "", "list those behind this key")
-	cmd.Flags().IntVar(&limit, "limit", 0, "list so many at most; 0 for all")
+	cmd.Flags().StringVar(&after, "after", "", "list the series whose keys follow this one")
+	cmd.Flags().IntVar(&limit, "limit", 0, "list at most this `number` of series; 0 for all")
 	return cmd
 }
 
@@ -320,7 +320,7 @@ func eventText(e *series.Entry) string {
 	case e.Number == 0 && e.Before.IsZero():
 		return when(e.At)
 	case e.Number == 0:
-		return when(e.At) + " until before " + when(e.Before)
+		return when(e.At) + " up to " + when(e.Before)
 	}
 	text := fmt.Sprintf("%s: occurrence %d, task %d", when(e.At), e.Number, e.Task)
 	if late := e.Begun.Sub(e.At); late >= time.Second {

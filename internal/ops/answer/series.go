@@ -222,7 +222,7 @@ func OneSeries(ctx context.Context, m *manager.Manager, key string) (*series.Ser
 	return s.Masked(), nil
 }
 
-// AllSeries reads the series behind a key, in the order of their keys, at most so many; 0 for all.
+// AllSeries reads up to most series in the order of their keys, from the one that follows after; 0 means all.
 func AllSeries(ctx context.Context, m *manager.Manager, after string, most int) ([]*series.Series, error) {
 	found := []*series.Series{}
 	for s, err := range series.List(ctx, m, after) {

@@ -156,7 +156,7 @@ func WaitedForJob(ctx context.Context, m *manager.Manager, id task.PlanID, p *ta
 	return waited(reached, failures, int((&Job{Plan: *p}).Unsuccessful()), timedOut), err
 }
 
-// JobProgress counts the tasks of a job by their states, so many of which run. What a window leaves room for is open, sooner or later.
+// JobProgress counts the tasks of a job by state, given how many of them run. Those that its window has room for count as open.
 func JobProgress(p *task.Plan, running int64) manager.Progress {
 	progress := manager.Progress{Total: int(p.Total), Done: int(p.Total - p.Left), States: map[statemachine.State]int{}}
 	running = min(running, p.Left)

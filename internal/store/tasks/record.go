@@ -94,7 +94,7 @@ type Pending struct {
 	Epoch int64
 }
 
-// PendingRecords returns those that are due, and those of which tasks have ended, at most so many of each.
+// PendingRecords returns up to most records that are due, and up to most whose watched tasks have ended.
 func (s *Tasks) PendingRecords(ctx context.Context, kind string, most int) (Pending, error) {
 	r, err := s.RunList(ctx, "pending", conn.Subject{}, kind, most)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *Tasks) RecordsNamed(ctx context.Context, kind string, names []string) (
 	return found, nil
 }
 
-// RecordNames lists the names of a kind behind a name, in order.
+// RecordNames lists up to most names of a kind, in order, from the one that follows after.
 func (s *Tasks) RecordNames(ctx context.Context, kind, after string, most int) ([]string, error) {
 	from := "-"
 	if after != "" {
