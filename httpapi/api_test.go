@@ -136,7 +136,7 @@ func TestSubmitRefused(t *testing.T) {
 		{"application/json", "/tasks", good + good, 422, "something follows"},
 		{"application/json", "/tasks", "", 422, "the body has no task"},
 		{"application/json", "/tasks", `{"source":"command:cat","stdin":"file:/etc/passwd"}`, 422, "files of the server are not read"},
-		{"application/json", "/tasks", `"` + strings.Repeat("x", mostBody) + `"`, 413, "has at most 1048576 bytes"},
+		{"application/json", "/tasks", `"` + strings.Repeat("x", mostBody) + `"`, 413, "at most 1048576 bytes"},
 		{"text/csv", "/tasks", good, 415, `"text/csv": send application/json`},
 		{"application/json", "/tasks?after=j9", good, 404, "no such plan"},
 		{"application/json", "/tasks?after=7", good, 422, "after"},

@@ -45,14 +45,6 @@ func (a *api) blobs() {
 // blobIn is a blob that is sent.
 type blobIn struct {
 	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"The SHA-256 of the bytes, in hex."`
-
-	sent *sent
-}
-
-// Resolve implements [huma.Resolver].
-func (in *blobIn) Resolve(ctx huma.Context) []error {
-	in.sent = sentBy(ctx, anyBytes)
-	return nil
 }
 
 type blobPut struct {
@@ -78,10 +70,11 @@ func (a *api) putBlob(ctx context.Context, in *blobIn) (_ *blobPut, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := in.sent.to(file, limit); err != nil {
+	s := callerOf(ctx).sent
+	if err := s.to(file, limit); err != nil {
 		return nil, err
 	}
-	defer in.sent.done()
+	defer s.done()
 	if is := file.SHA256(); is != in.SHA256 {
 		return nil, newProblem(http.StatusUnprocessableEntity,
 			fmt.Sprintf("the body of %d bytes has the SHA-256 %s; nothing was done", file.Size(), is),

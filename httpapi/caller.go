@@ -38,6 +38,7 @@ type caller struct {
 
 	// request is the id of the request, from names the address that it came from, text is the token itself.
 	request, from, text string
+	sent                *sent
 }
 
 type callerKey struct{}
@@ -96,6 +97,7 @@ func (a *api) known(next http.Handler) http.Handler {
 func (a *api) may(need task.TokenRole) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		c := callerOf(ctx.Context())
+		c.sent = sentBy(ctx)
 		if !c.Role.May(need) {
 			_, w := humago.Unwrap(ctx)
 			problem(w, http.StatusForbidden, fmt.Sprintf("token %s has the role %s; this takes %s", c.Name, c.Role, need))

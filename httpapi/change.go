@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
@@ -60,15 +56,6 @@ type changeIn struct {
 		Set     map[string]string `json:"set,omitempty" doc:"Of attr: the attributes to set; an empty text removes one."`
 		Again   bool              `json:"again,omitempty" doc:"Of retry: also tasks that have a retry."`
 	}
-
-	rc *http.ResponseController
-}
-
-// Resolve implements [huma.Resolver].
-func (in *changeIn) Resolve(ctx huma.Context) []error {
-	_, w := humago.Unwrap(ctx)
-	in.rc = http.NewResponseController(w)
-	return nil
 }
 
 func (in *changeIn) retry() (*bulk.Change, error) {
@@ -109,7 +96,7 @@ func (a *api) change(
 		return nil, newProblem(http.StatusUnprocessableEntity, fmt.Sprintf("%s of all tasks of namespace %s: add \"yes\": true, or "+
 			"\"dry_run\": true to see what it would do", verb, a.m.Namespace()))
 	}
-	_ = in.rc.SetWriteDeadline(time.Time{}) // it may take long; a writer without deadlines has none to lift
+	defer callerOf(ctx).sent.patient()()
 	tally := &bulk.Tally{}
 	err = change.Run(ctx, a.m, sel, callerOf(ctx).change(b.Reason, b.DryRun), tally, nil)
 	if err != nil && tally.Empty() {
@@ -119,7 +106,6 @@ func (a *api) change(
 	if err != nil {
 		report.Error = err.Error()
 	}
-	_ = in.rc.SetWriteDeadline(time.Now().Add(sendTimeout))
 	return &body[*bulk.Report]{report}, nil
 }
 

@@ -94,7 +94,7 @@ func (a *api) planChanges() {
 			method: http.MethodPost, path: "/plans/{id}/" + c.verb, id: c.verb + "-plan", tag: tag, role: task.TokenOperate, does: c.does,
 			detail: "Sent again, it goes on where it was cut off.",
 		}, func(ctx context.Context, in *planChangeIn) (*body[*task.Plan], error) {
-			return a.steer(ctx, in.ID, in.sent, func(ctx context.Context, id task.PlanID) error {
+			return a.steer(ctx, in.ID, func(ctx context.Context, id task.PlanID) error {
 				return c.do(ctx, id, callerOf(ctx).change(in.reason(), false))
 			})
 		})
@@ -120,14 +120,6 @@ type planChangeIn struct {
 	Body *struct {
 		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why, for the record of each task."`
 	}
-
-	sent *sent
-}
-
-// Resolve implements [huma.Resolver].
-func (in *planChangeIn) Resolve(ctx huma.Context) []error {
-	in.sent = sentBy(ctx, oneTask)
-	return nil
 }
 
 func (in *planChangeIn) reason() string {
@@ -143,29 +135,17 @@ type planRetryIn struct {
 	Body *struct {
 		DryRun bool `json:"dry_run,omitempty" doc:"Say what would be done, and do nothing."`
 	}
-
-	sent *sent
-}
-
-// Resolve implements [huma.Resolver].
-func (in *planRetryIn) Resolve(ctx huma.Context) []error {
-	in.sent = sentBy(ctx, oneTask)
-	return nil
 }
 
 // steer takes a plan to another state.
-func (a *api) steer(
-	ctx context.Context, id task.PlanID, s *sent, do func(context.Context, task.PlanID) error,
-) (*body[*task.Plan], error) {
-	s.patient()
-	defer s.done()
+func (a *api) steer(ctx context.Context, id task.PlanID, do func(context.Context, task.PlanID) error) (*body[*task.Plan], error) {
+	defer callerOf(ctx).sent.patient()()
 	p, err := answer.SteeredPlan(ctx, a.m, id, do)
 	return &body[*task.Plan]{p}, err
 }
 
 func (a *api) retryPlan(ctx context.Context, in *planRetryIn) (*body[*answer.PlanRetried], error) {
-	in.sent.patient()
-	defer in.sent.done()
+	defer callerOf(ctx).sent.patient()()
 	dryRun := in.Body != nil && in.Body.DryRun
 	retried, err := a.m.RetryPlan(ctx, in.ID, callerOf(ctx).change("", dryRun))
 	if err != nil {
@@ -193,14 +173,6 @@ type planSubmitIn struct {
 	Key    string   `header:"Idempotency-Key" maxLength:"200" doc:"Name of the submission, which makes it safe to send it again."`
 	DryRun bool     `query:"dry_run" doc:"Check the file, and make no plan."`
 	Param  []string `query:"param,explode" maxItems:"1000" doc:"Parameter of the file as name=value, a list as name=a,b,c."`
-
-	sent *sent
-}
-
-// Resolve implements [huma.Resolver].
-func (in *planSubmitIn) Resolve(ctx huma.Context) []error {
-	in.sent = sentBy(ctx, planFile)
-	return nil
 }
 
 type planSubmitted struct {
@@ -213,17 +185,18 @@ func (a *api) submitPlan(ctx context.Context, in *planSubmitIn) (*planSubmitted,
 	if err != nil {
 		return nil, err
 	}
-	text, err := in.receive()
+	s := callerOf(ctx).sent
+	text, err := s.receivePlan()
 	if err != nil {
 		return nil, err
 	}
+	defer s.done()
 	select {
 	case a.planFiles <- struct{}{}:
 		defer a.planFiles.leave()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer in.sent.done()
 	p, err := a.readPlan(ctx, text, params)
 	if err != nil {
 		return nil, err
@@ -254,12 +227,12 @@ func (in *planSubmitIn) params() (map[string]string, error) {
 	return params, nil
 }
 
-func (in *planSubmitIn) receive() ([]byte, error) {
-	if in.sent.kind != planFile {
-		return nil, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: send a plan file as %s", in.sent.kind, planFile))
+func (s *sent) receivePlan() ([]byte, error) {
+	if kind := s.kind(planFile); kind != planFile {
+		return nil, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: send a plan file as %s", kind, planFile))
 	}
 	var text bytes.Buffer
-	err := in.sent.to(&text, mostBody)
+	err := s.to(&text, mostBody)
 	return text.Bytes(), err
 }
 

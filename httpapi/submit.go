@@ -56,29 +56,25 @@ type submitIn struct {
 	Name   string   `query:"name" maxLength:"256" doc:"Name of the job, for people."`
 	Window int      `query:"window" minimum:"0" doc:"Most tasks of the job that are open or run at a time; 0 for any number."`
 	After  []string `query:"after" maxItems:"100" doc:"Jobs that must end before it, such as j6, or j6:any or j6:failure for how."`
-
-	sent *sent
 }
 
-// Resolve implements [huma.Resolver].
-func (in *submitIn) Resolve(ctx huma.Context) []error {
-	in.sent = sentBy(ctx, oneTask)
-	return nil
-}
-
-// sent is the body of a request, which is read as it comes.
+// sent is the body of a request, which is read as it comes, and the time that its answer may take.
 type sent struct {
-	kind string
-	body io.Reader
-	rc   *http.ResponseController
+	body   io.Reader
+	header string // Content-Type
+	rc     *http.ResponseController
 }
 
-// sentBy is what a client sends, of that kind if it says none.
-func sentBy(ctx huma.Context, kind string) *sent {
+// sentBy is what a client sends.
+func sentBy(ctx huma.Context) *sent {
 	r, w := humago.Unwrap(ctx)
-	s := &sent{body: r.Body, rc: http.NewResponseController(w)}
-	s.kind, _, _ = mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), kind)) // one that cannot be parsed is refused like any other
-	return s
+	return &sent{body: r.Body, header: r.Header.Get("Content-Type"), rc: http.NewResponseController(w)}
+}
+
+// kind is the media type of the body, unsaid if the client says none. One that cannot be parsed is empty, and refused like any other.
+func (s *sent) kind(unsaid string) string {
+	kind, _, _ := mime.ParseMediaType(cmp.Or(s.header, unsaid))
+	return kind
 }
 
 // to writes the body to w, however long it takes as long as it comes, and then lets the answer take its time.
@@ -88,14 +84,17 @@ func (s *sent) to(w io.Writer, most int64) error {
 	case err != nil:
 		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v; nothing was done", err))
 	case n > most:
-		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body of %s has at most %d bytes; nothing was done", s.kind, most))
+		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body may have at most %d bytes; nothing was done", most))
 	}
 	s.patient()
 	return nil
 }
 
-// patient lets the answer take its time, until done is called.
-func (s *sent) patient() { _ = s.rc.SetWriteDeadline(time.Time{}) } // a writer without deadlines has none to lift
+// patient lets the answer take its time, until done, which it returns, is called.
+func (s *sent) patient() (done func()) {
+	_ = s.rc.SetWriteDeadline(time.Time{}) // a writer without deadlines has none to lift
+	return s.done
+}
 
 // done ends the time that the answer may take.
 func (s *sent) done() { _ = s.rc.SetWriteDeadline(time.Now().Add(sendTimeout)) }
@@ -106,16 +105,18 @@ type submitted struct {
 }
 
 func (a *api) submit(ctx context.Context, in *submitIn) (*submitted, error) {
-	text, err := in.receive()
+	s := callerOf(ctx).sent
+	text, many, err := s.receive()
 	if err != nil {
 		return nil, err
 	}
+	defer s.done()
 	defer text.Close() //nolint:errcheck // it was only read
 	now, err := a.m.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := &incoming{a: a, text: text, many: in.sent.kind == manyTasks, now: now}
+	all := &incoming{a: a, text: text, many: many, now: now}
 	n, err := all.check(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +143,6 @@ func (a *api) open(ctx context.Context, in *submitIn, all *incoming, spec task.P
 	if len(opened) == 1 {
 		out.Location = fmt.Sprintf("%s/tasks/%d", root, opened[0].ID)
 	}
-	in.sent.done()
 	return out, nil
 }
 
@@ -158,25 +158,24 @@ func halfDone(opened int, key string, err error) error {
 		"twice, send it again with Idempotency-Key: %s", opened, err, key)))
 }
 
-// receive keeps the body in a file, since it is read twice.
-func (in *submitIn) receive() (*disk.Scratch, error) {
+// receive keeps a body with tasks in a file, since it is read twice, and says whether it may have many.
+func (s *sent) receive() (text *disk.Scratch, many bool, err error) {
 	most := int64(mostBody)
-	switch in.sent.kind {
+	switch kind := s.kind(oneTask); kind {
 	case oneTask:
 	case manyTasks:
-		most = mostTasks
+		most, many = mostTasks, true
 	default:
-		return nil, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: send %s for a task, or %s for many",
-			in.sent.kind, oneTask, manyTasks))
+		return nil, false, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: send %s for a task, or %s for many",
+			kind, oneTask, manyTasks))
 	}
-	text, err := disk.NewScratch("")
-	if err != nil {
-		return nil, err
+	if text, err = disk.NewScratch(""); err != nil {
+		return nil, false, err
 	}
-	if err := in.sent.to(text, most); err != nil {
-		return nil, errors.Join(err, text.Close())
+	if err := s.to(text, most); err != nil {
+		return nil, false, errors.Join(err, text.Close())
 	}
-	return text, nil
+	return text, many, nil
 }
 
 // patient reads a body however long it is, as long as it comes.

@@ -163,14 +163,6 @@ type waitIn struct {
 	Match   string   `query:"match" maxLength:"1000" doc:"Regular expression that the error of the last round matches."`
 	Attr    []string `query:"attr,explode" maxItems:"50" doc:"Attribute as name=text; name= for tasks without it."`
 	Timeout int      `query:"timeout" minimum:"1" maximum:"60" default:"30" doc:"Longest time to wait, in seconds."`
-
-	sent *sent
-}
-
-// Resolve implements [huma.Resolver].
-func (in *waitIn) Resolve(ctx huma.Context) []error {
-	in.sent = sentBy(ctx, "")
-	return nil
 }
 
 func (a *api) wait(ctx context.Context, in *waitIn) (*body[*answer.Waited], error) {
@@ -185,8 +177,7 @@ func (a *api) wait(ctx context.Context, in *waitIn) (*body[*answer.Waited], erro
 	defer a.streams.waits.leave()
 	ctx, end := a.lasting(ctx)
 	defer end()
-	in.sent.patient()
-	defer in.sent.done()
+	defer callerOf(ctx).sent.patient()()
 	found, err := answer.Wait(ctx, a.m, &filter, time.Duration(in.Timeout)*time.Second)
 	return &body[*answer.Waited]{found}, err
 }

@@ -94,6 +94,14 @@ func TestLongestWait(t *testing.T) {
 	if status, _, detail := glance(t, http.MethodGet, listen(t, a, 200*time.Millisecond), "/wait?timeout=1"); status != http.StatusOK {
 		t.Errorf("%d %s", status, detail)
 	}
+	secure := httptest.NewUnstartedServer(a)
+	secure.EnableHTTP2, secure.Config.WriteTimeout = true, 200*time.Millisecond
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	reply, err := secure.Client().Do(request(t.Context(), t, http.MethodGet, secure.URL, "/wait?timeout=1"))
+	if err != nil || reply.StatusCode != http.StatusOK || reply.ProtoMajor != 2 || reply.Body.Close() != nil {
+		t.Errorf("over HTTP/2: %+v, %v", reply, err)
+	}
 	url, stop, err := cli.Listener{Address: "127.0.0.1:0", Timeout: 30 * time.Second}.Serve(t.Context(), a, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
