@@ -476,6 +476,27 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// A request may take its time, but the answer has an end to its own, also where nothing came of it.
+func TestAnswersEnd(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, task.TokenOperate)
+	for path, body := range map[string]string{
+		"/tasks": "{", "/tasks/cancel": `{"tasks": ["j7"]}`, "/plans/7/cancel": "", "/plans/7/retry": "", "/wait?tasks=7": "",
+	} {
+		method := http.MethodPost
+		if body == "" && strings.HasPrefix(path, "/wait") {
+			method = http.MethodGet
+		}
+		r := httptest.NewRequestWithContext(t.Context(), method, root+path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		c.handler.ServeHTTP(d, r)
+		if n := len(d.until); d.Code < 400 || n > 0 && d.until[n-1].IsZero() {
+			t.Errorf("%s: %d, until %v", path, d.Code, d.until)
+		}
+	}
+}
+
 // The description says which bytes come.
 func TestStreamsAreDescribed(t *testing.T) {
 	t.Parallel()

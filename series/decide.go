@@ -5,13 +5,6 @@ import (
 	"time"
 )
 
-// endedTask is what became of a task of a series that has ended, or is not there any more.
-type endedTask struct {
-	ID int64
-	// ETA is when its program wants the next occurrence; zero if it did not say.
-	ETA time.Time
-}
-
 // verdict is what is to be done about a series.
 type verdict struct {
 	// After is the series as it is then.
@@ -32,9 +25,9 @@ const (
 	cancelAgain = 10 * time.Second
 )
 
-// decide says what is to be done about a series at a time of Redis, when those of its live tasks have ended. It is pure: who decides does
-// not matter. epoch is that of the data.
-func (s *Series) decide(ended []endedTask, now time.Time, epoch int64) (verdict, error) {
+// decide says what is to be done about a series at a time of Redis. ended has the tasks that have ended or are not there any more, and when
+// their programs want the next occurrence, zero if they did not say. It is pure: who decides does not matter. epoch is that of the data.
+func (s *Series) decide(ended map[int64]time.Time, now time.Time, epoch int64) (verdict, error) {
 	clock, err := s.schedule(s.Created)
 	if err != nil {
 		return verdict{}, err
@@ -60,17 +53,16 @@ type decision struct {
 }
 
 // settle takes out the tasks that have ended. The program of the last one says when the series is due next.
-func (d *decision) settle(ended []endedTask) {
+func (d *decision) settle(ended map[int64]time.Time) {
 	s, were := d.s, len(d.s.Live)
 	var said time.Time
-	for _, e := range ended {
-		if at := slices.Index(s.Live, e.ID); at >= 0 {
-			s.Live = slices.Delete(s.Live, at, at+1)
-			if !e.ETA.IsZero() {
-				said = e.ETA
-			}
+	s.Live = slices.DeleteFunc(s.Live, func(id int64) bool {
+		eta, is := ended[id]
+		if !eta.IsZero() {
+			said = eta
 		}
-	}
+		return is
+	})
 	if !s.ETA || were == 0 || len(s.Live) > 0 {
 		return
 	}

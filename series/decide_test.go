@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		what  string
 		s     *Series
 		now   int
-		ended []endedTask
+		ended map[int64]time.Time
 		want  string
 	}{
 		{"not due", eachTen(t), 9, nil, "due 10"},
@@ -86,29 +86,29 @@ func TestDecide(t *testing.T) {
 		{"a minute late", eachTen(t, with(OverlapAllow, MissedSkip), func(s *Series) { s.Every = task.Seconds(1000 * time.Second) }), 1061, nil, "missed 1000-2000, due 2000"},
 		{"not a minute late", eachTen(t, with(OverlapAllow, MissedSkip), func(s *Series) { s.Every = task.Seconds(1000 * time.Second) }), 1060, nil, "open 1 at 1000, due 2000"},
 		{"overlaps", eachTen(t, busy), 12, nil, "skipped 10-20, due 20"},
-		{"overlapped", eachTen(t, busy), 12, []endedTask{{ID: 7}}, "open 1 at 10, due 20"},
-		{"another task has ended", eachTen(t, busy), 12, []endedTask{{ID: 8}}, "skipped 10-20, due 20"},
+		{"overlapped", eachTen(t, busy), 12, map[int64]time.Time{7: {}}, "open 1 at 10, due 20"},
+		{"another task has ended", eachTen(t, busy), 12, map[int64]time.Time{8: {}}, "skipped 10-20, due 20"},
 		{"waits", eachTen(t, busy, with(OverlapQueue, MissedOnce)), 12, nil, "waits, due 72"},
 		{"waits on, the last one stays", eachTen(t, busy, with(OverlapQueue, MissedOnce), func(s *Series) { s.Waits = true }), 32, nil,
 			"skipped 10-30, waits, due 92"},
-		{"has waited", eachTen(t, busy, with(OverlapQueue, MissedSkip), func(s *Series) { s.Waits = true }), 102, []endedTask{{ID: 7}},
+		{"has waited", eachTen(t, busy, with(OverlapQueue, MissedSkip), func(s *Series) { s.Waits = true }), 102, map[int64]time.Time{7: {}},
 			"open 1 at 100, skipped 10-100, due 110"},
 		{"has waited for minutes", eachTen(t, busy, with(OverlapQueue, MissedSkip), func(s *Series) { s.Every, s.Waits = task.Seconds(1000*time.Second), true }), 1200,
-			[]endedTask{{ID: 7}}, "open 1 at 1000, due 2000"},
+			map[int64]time.Time{7: {}}, "open 1 at 1000, due 2000"},
 		{"replaces", eachTen(t, busy, with(OverlapReplace, MissedOnce)), 12, nil, "cancel [7], waits, due 22"},
-		{"has replaced", eachTen(t, busy, with(OverlapReplace, MissedOnce)), 12, []endedTask{{ID: 7}}, "open 1 at 10, due 20"},
+		{"has replaced", eachTen(t, busy, with(OverlapReplace, MissedOnce)), 12, map[int64]time.Time{7: {}}, "open 1 at 10, due 20"},
 		{"both run", eachTen(t, busy, with(OverlapAllow, MissedOnce)), 12, nil, "open 1 at 10, due 20"},
 		{"paused", eachTen(t, func(s *Series) { s.Paused = true }), 12, nil, ""},
 		{"the end", eachTen(t, with(OverlapAllow, MissedAll), func(s *Series) { s.End = at(25) }), 40, nil, "open 1 at 10, open 2 at 20"},
 		{"the end, once", eachTen(t, with(OverlapAllow, MissedOnce), func(s *Series) { s.End = at(25) }), 40, nil, "open 1 at 20, missed 10-20"},
 		{"by its program, first", eachTen(t, eta), 0, nil, "open 1 at 0, due 600"},
 		{"by its program, runs", eachTen(t, eta, busy, func(s *Series) { s.Next = time.Time{} }), 5, nil, "due 605"},
-		{"by its program, says", eachTen(t, eta, busy), 5, []endedTask{{ID: 7, ETA: at(33)}}, "due 33"},
-		{"by its program, says now", eachTen(t, eta, busy), 5, []endedTask{{ID: 7, ETA: at(-3)}}, "open 1 at -3, due 605"},
-		{"by its program, says nothing", eachTen(t, eta, busy), 5, []endedTask{{ID: 7}}, ""},
-		{"by its program, behind the end", eachTen(t, eta, busy, func(s *Series) { s.End = at(20) }), 5, []endedTask{{ID: 7, ETA: at(33)}}, ""},
-		{"else each ten seconds", eachTen(t, fallback, busy, func(s *Series) { s.Last = at(20) }), 25, []endedTask{{ID: 7}}, "due 30"},
-		{"one of two has ended", eachTen(t, eta, func(s *Series) { s.Live = []int64{7, 8} }), 5, []endedTask{{ID: 7, ETA: at(9)}}, "due 605"},
+		{"by its program, says", eachTen(t, eta, busy), 5, map[int64]time.Time{7: at(33)}, "due 33"},
+		{"by its program, says now", eachTen(t, eta, busy), 5, map[int64]time.Time{7: at(-3)}, "open 1 at -3, due 605"},
+		{"by its program, says nothing", eachTen(t, eta, busy), 5, map[int64]time.Time{7: {}}, ""},
+		{"by its program, behind the end", eachTen(t, eta, busy, func(s *Series) { s.End = at(20) }), 5, map[int64]time.Time{7: at(33)}, ""},
+		{"else each ten seconds", eachTen(t, fallback, busy, func(s *Series) { s.Last = at(20) }), 25, map[int64]time.Time{7: {}}, "due 30"},
+		{"one of two has ended", eachTen(t, eta, func(s *Series) { s.Live = []int64{7, 8} }), 5, map[int64]time.Time{7: at(9)}, "due 605"},
 	} {
 		before := c.s.text()
 		step, err := c.s.decide(c.ended, at(c.now), 1)
@@ -175,10 +175,10 @@ func TestDecideCourse(t *testing.T) {
 			if now = now.Add(time.Duration(rand.IntN(40)) * time.Second / 2); rand.IntN(20) == 0 {
 				now = now.Add(-time.Minute) // the clock steps back
 			}
-			var ended []endedTask
+			ended := map[int64]time.Time{}
 			live = slices.DeleteFunc(live, func(id int64) bool {
 				if rand.IntN(2) == 0 {
-					ended = append(ended, endedTask{ID: id})
+					ended[id] = time.Time{}
 					return true
 				}
 				return false

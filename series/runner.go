@@ -120,6 +120,8 @@ func (r *Runner) all(ctx context.Context, p *manager.Pending) error {
 			for i := range next {
 				if err := r.one(ctx, p, &p.Records[i], all[i], ends); err != nil {
 					errs[w] = err
+				}
+				if errors.Is(errs[w], task.ErrUnreachable) || ctx.Err() != nil {
 					return
 				}
 			}
@@ -134,13 +136,7 @@ func (r *Runner) one(ctx context.Context, p *manager.Pending, record *task.Recor
 	if s == nil { // or it would be looked at again at once, before others
 		return r.put(ctx, *record, p.Now.Add(tryAgain))
 	}
-	var ended []endedTask
-	for _, id := range s.Live {
-		if eta, is := ends[id]; is {
-			ended = append(ended, endedTask{ID: id, ETA: eta})
-		}
-	}
-	step, err := s.decide(ended, p.Now, p.Epoch)
+	step, err := s.decide(ends, p.Now, p.Epoch)
 	if err == nil {
 		err = r.carryOut(ctx, p, *record, &step)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
@@ -224,6 +226,14 @@ func TestRunnerDamage(t *testing.T) {
 	if p, err := w.m.PendingRecords(t.Context(), task.KindSeries, 9); err != nil || len(p.Records) > 0 {
 		t.Errorf("%+v, error %v", p, err)
 	}
+	w.Raw.Set(t.Context(), w.Key("record:series:a"), "x", 0)
+	w.Raw.ZAdd(t.Context(), w.Key("records_due:series"), redis.Z{Score: 1, Member: "a"})
+	w.end(1, 0)
+	w.StepClock(t, task.Stamp(at(20)))
+	if pause, err := w.r.pass(t.Context()); err == nil || pause != 0 {
+		t.Errorf("a record that cannot be written: %v, error %v", pause, err)
+	}
+	w.tasks(2)
 }
 
 // Pause, resume, another interval, run now, remove.

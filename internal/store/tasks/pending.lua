@@ -12,7 +12,7 @@ for _, set in ipairs({redis.call('ZRANGE', ended, 0, A.most - 1), redis.call('ZR
   end
 end
 for i, name in ipairs(names) do
-  local t = redis.call('HMGET', K.record(A.kind .. ':' .. name), 'version', 'value', 'opened')
+  local t = redis.pcall('HMGET', K.record(A.kind .. ':' .. name), 'version', 'value', 'opened') -- a spoilt one keeps no other from its turn
   found[i] = {name, redis.call('ZSCORE', due, name) or '', redis.call('ZSCORE', ended, name) or '0', t[1] or '', t[2] or '', t[3] or ''}
 end
 local after = redis.call('ZRANGEBYSCORE', due, '(' .. time, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
