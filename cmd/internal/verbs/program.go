@@ -60,7 +60,7 @@ func (a *app) asks(o *asking, cmd *cobra.Command, do verb) *cobra.Command {
 }
 
 func (o *asking) parse() (err error) {
-	if o.Patience, err = parseSpan("--timeout", o.timeout); err != nil {
+	if o.Patience, err = answer.Span("--timeout", o.timeout); err != nil {
 		return err
 	}
 	if o.Patience <= 0 {

@@ -49,7 +49,7 @@ func (r *replaying) do(ctx context.Context, s *session) error {
 	if s.cmd.Flags().Changed("round") && r.round < 0 {
 		return cli.Usagef("--round %d is negative; rounds count from 0", r.round)
 	}
-	limit, err := parseSpan("timeout", r.timeout)
+	limit, err := answer.Span("timeout", r.timeout)
 	if err != nil {
 		return err
 	}

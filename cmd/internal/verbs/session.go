@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -261,20 +262,5 @@ func parseWhen(field, text string, now time.Time) (time.Time, error) {
 	if spec.EndIn < 0 {
 		return time.UnixMicro(int64(statemachine.Never)), nil
 	}
-	return spec.EndBefore, about(field, err)
-}
-
-// parseSpan reads a duration above 0, or inf. An empty text is 0.
-func parseSpan(field, text string) (time.Duration, error) {
-	var spec task.Spec
-	err := spec.Set("timeout", text, time.Time{})
-	return spec.Timeout, about(field, err)
-}
-
-// about names another field in an error.
-func about(field string, err error) error {
-	if fe, ok := errors.AsType[*statemachine.FieldError](err); ok {
-		return &statemachine.FieldError{Field: field, Value: fe.Value, Want: fe.Want}
-	}
-	return err
+	return spec.EndBefore, answer.About(field, err)
 }

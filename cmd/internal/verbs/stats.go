@@ -169,7 +169,7 @@ func parseInterval(text string) (time.Duration, error) {
 	if text == "" {
 		return top.DefaultInterval, nil
 	}
-	d, err := parseSpan("interval", text)
+	d, err := answer.Span("interval", text)
 	if err != nil || d < top.MinInterval {
 		return 0, cli.Usagef("--interval %q: write a duration of at least %v, such as 2s", text, top.MinInterval)
 	}

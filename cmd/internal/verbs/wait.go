@@ -68,7 +68,7 @@ func waitCode(timedOut, failed bool) error {
 }
 
 func (w *waiting) do(ctx context.Context, s *session) error {
-	limit, err := parseSpan("timeout", w.timeout)
+	limit, err := answer.Span("timeout", w.timeout)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ type ordered struct {
 }
 
 func (o *ordering) do(ctx context.Context, s *session) error {
-	limit, err := parseSpan("--wait", o.wait)
+	limit, err := answer.Span("--wait", o.wait)
 	if err != nil {
 		return err
 	}

@@ -139,22 +139,20 @@ func setSeriesTask(d *series.Definition, field, text string) error {
 	return d.Task.Set(field, text)
 }
 
-// spanOf reads a length of time as tasks have it, of which [task.Spec.Timeout] is one.
+// spanOf is [Span] as a series has it; inf is no span of one.
 func spanOf(name, text string) (task.Seconds, error) {
-	var spec task.Spec
-	if err := spec.Set("timeout", text, time.Time{}); err != nil || spec.Timeout < 0 {
-		return 0, &statemachine.FieldError{Field: name, Value: text, Want: "seconds, or text such as 1h30m"}
+	d, err := Span(name, text)
+	if err == nil && d < 0 {
+		err = &statemachine.FieldError{Field: name, Value: text, Want: "a duration such as 90 or 1h30m"}
 	}
-	return task.Seconds(spec.Timeout), nil
+	return task.Seconds(d), err
 }
 
 // momentOf reads a moment as tasks have it.
 func momentOf(name, text string, now time.Time) (time.Time, error) {
 	var spec task.Spec
-	if err := spec.Set("start_after", text, now); err != nil {
-		return time.Time{}, &statemachine.FieldError{Field: name, Value: text, Want: "a time such as 1795230670, 2026-11-21T08:00:00Z or +10m"}
-	}
-	return spec.StartAfter.UTC(), nil
+	err := spec.Set("start_after", text, now)
+	return spec.StartAfter.UTC(), About(name, err)
 }
 
 // AddSeries makes a series of a task and attributes.

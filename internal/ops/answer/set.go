@@ -3,10 +3,12 @@ package answer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -203,4 +205,19 @@ func RetriedPlan(plan task.PlanID, retried []manager.Retried, dryRun bool) (answ
 		answer.IDs, answer.Fresh = append(answer.IDs, r.ID), append(answer.Fresh, r.New)
 	}
 	return answer, failed
+}
+
+// Span reads a duration above 0, or inf, as the fields of tasks have it. An empty text is 0. The error names field.
+func Span(field, text string) (time.Duration, error) {
+	var spec task.Spec
+	err := spec.Set("timeout", text, time.Time{})
+	return spec.Timeout, About(field, err)
+}
+
+// About names another field in an error.
+func About(field string, err error) error {
+	if fe, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		return &statemachine.FieldError{Field: field, Value: fe.Value, Want: fe.Want}
+	}
+	return err
 }
