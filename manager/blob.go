@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -63,15 +62,20 @@ func (m *Manager) PutStdin(ctx context.Context, content io.Reader) (stdin string
 	if m.unusable != nil {
 		return "", m.unusable
 	}
-	file, err := disk.NewScratch("")
+	file, err := os.CreateTemp("", "tdf-stdin-") // not a disk.Scratch, which would bind every manager program to Unix
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := io.Copy(file, content); err != nil {
+	if err := os.Remove(file.Name()); err != nil { // it needs no name
+		return "", err
+	}
+	sum := sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, sum), content)
+	if err != nil {
 		return "", fmt.Errorf("copy what is put: %w", err)
 	}
-	return m.PutBlob(ctx, file.SHA256(), file.Size(), file)
+	return m.PutBlob(ctx, hex.EncodeToString(sum.Sum(nil)), size, file)
 }
 
 // takeStdin makes the stdin of a task one that Redis keeps.

@@ -151,11 +151,11 @@ func (d *Definition) complete() error {
 func (d *Definition) checkTimes(bad func(field, value, want string) error) error {
 	switch {
 	case d.Cron != "" && d.Every != 0:
-		return bad("every", time.Duration(d.Every).String(), "given without cron; leave out one of them")
+		return bad("every", time.Duration(d.Every).String(), "used with cron; leave out one of them")
 	case d.Cron == "" && d.Every == 0 && !d.ETA:
-		return bad("cron", "", "given; or give every, or eta if the program says when it is due next")
+		return bad("cron", "", "a time; give cron, every, or eta if the program says when it is due next")
 	case d.Cron == "" && d.Zone != "":
-		return bad("zone", d.Zone, "given without a cron expression; leave it out")
+		return bad("zone", d.Zone, "used without cron; leave it out")
 	case d.ETA && d.Overlap == OverlapAllow:
 		return bad("overlap", string(d.Overlap), "skip, queue or replace: the end of an occurrence says when the next one is due")
 	case d.Cron == "":
@@ -195,7 +195,7 @@ func NewTask(spec *task.Spec) Task {
 	return t
 }
 
-// Set sets a field to what its text says; the empty text leaves it to the defaults. The error is a *statemachine.FieldError; then nothing
+// Set sets a field to what its text says; an empty text leaves it to the defaults. The error is a *statemachine.FieldError; then nothing
 // changes.
 func (t Task) Set(name, text string) error {
 	if text == "" {
@@ -215,11 +215,13 @@ func (t Task) Set(name, text string) error {
 
 // jsonOf is the JSON of what can be written so.
 func jsonOf(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // people read it
+	if err := e.Encode(v); err != nil {
 		return nil
 	}
-	return text
+	return bytes.TrimSpace(text.Bytes())
 }
 
 // spec reads the task of an occurrence that is due at a time.

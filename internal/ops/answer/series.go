@@ -148,11 +148,13 @@ func spanOf(name, text string) (task.Seconds, error) {
 	return task.Seconds(d), err
 }
 
-// momentOf reads a moment as tasks have it.
+// momentOf reads a moment as tasks have it, but for inf.
 func momentOf(name, text string, now time.Time) (time.Time, error) {
 	var spec task.Spec
-	err := spec.Set("start_after", text, now)
-	return spec.StartAfter.UTC(), About(name, err)
+	if err := spec.Set("start_after", text, now); err != nil {
+		return time.Time{}, &statemachine.FieldError{Field: name, Value: text, Want: "a time such as 1795230670, 2026-11-21T08:00:00Z or +10m"}
+	}
+	return spec.StartAfter.UTC(), nil
 }
 
 // AddSeries makes a series of a task and attributes.
