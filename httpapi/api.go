@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // api is what lies below root.
@@ -24,6 +25,9 @@ type api struct {
 	streams *streams
 	// planFiles bounds how many plan files are read at a time, uploads how many blobs.
 	planFiles, uploads room
+	// gateway serves workers, nil for none; waiting bounds how many wait at a time.
+	gateway *worker.Gateway
+	waiting room
 	http.Handler
 }
 
@@ -60,6 +64,7 @@ func newAPI(o *Options) *api {
 	a := &api{
 		m: o.Manager, log: o.Logger, huma: humago.New(mux, config), streams: newStreams(o.Manager),
 		planFiles: make(room, mostPlanFiles), uploads: make(room, mostUploads),
+		gateway: o.Gateway, waiting: make(room, MostWaiting),
 	}
 	a.tasks()
 	a.submission()
@@ -74,6 +79,7 @@ func newAPI(o *Options) *api {
 	a.tokens()
 	a.events()
 	a.outputs()
+	a.work()
 	for path, methods := range a.paths() {
 		for _, other := range []string{http.MethodDelete, http.MethodGet, http.MethodOptions, http.MethodPatch, http.MethodPost, http.MethodPut} {
 			if !slices.Contains(methods, other) { // not any method: a pattern must not be wider and narrower than another
@@ -98,6 +104,7 @@ func tags() []*huma.Tag {
 		{Name: "series", Description: "Tasks that run again and again."},
 		{Name: "nodes", Description: "The hosts of workers, with limits."},
 		{Name: "workers", Description: "What runs tasks."},
+		{Name: workTag, Description: "What workers ask that do not reach Redis, each with a token of its own."},
 		{Name: "programs", Description: "What workers keep of the programs that they have run."},
 		{Name: "blobs", Description: "What tasks read from stdin, and packed programs that they run."},
 		{Name: "events", Description: "The steps of tasks, as they happen."},

@@ -200,7 +200,9 @@ func ending(t *testing.T, h http.Handler) (list []operation) {
 	for path, item := range model.Model.Paths.PathItems.FromOldest() {
 		for method, op := range item.GetOperations().FromOldest() {
 			if op.OperationId != "follow-events" {
-				list = append(list, operation{method: strings.ToUpper(method), path: strings.TrimPrefix(path, root), id: op.OperationId})
+				list = append(list, operation{
+					method: strings.ToUpper(method), path: strings.TrimPrefix(path, root), id: op.OperationId, tag: op.Tags[0],
+				})
 			}
 		}
 	}
@@ -213,6 +215,8 @@ func TestRoles(t *testing.T) {
 	c := newClient(t, task.TokenAdmin)
 	needs := func(op *operation) task.TokenRole {
 		switch {
+		case op.tag == "work":
+			return task.TokenWork
 		case op.id == "submit-tasks", op.id == "submit-plan", op.id == "put-blob":
 			return task.TokenSubmit
 		case strings.HasPrefix(op.path, "/tokens"):
@@ -222,13 +226,16 @@ func TestRoles(t *testing.T) {
 		}
 		return task.TokenOperate
 	}
-	for _, role := range []task.TokenRole{task.TokenAdmin, task.TokenOperate, task.TokenSubmit, task.TokenRead} {
+	for _, role := range []task.TokenRole{task.TokenAdmin, task.TokenOperate, task.TokenSubmit, task.TokenRead, task.TokenWork} {
 		if role != task.TokenAdmin {
 			c.token = c.tokenOf(t, role)
 		}
 		for _, op := range ending(t, c.handler) {
-			need := needs(&op)
-			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", "default", "{job}", "j1", "{version}", "sum", "{key}", "k", "{sha256}", strings.Repeat("0", 64)).Replace(op.path), "")
+			need, name := needs(&op), "default"
+			if need == task.TokenWork {
+				name = "a-work" // its own
+			}
+			w := c.do(t, op.method, strings.NewReplacer("{id}", "1", "{name}", name, "{job}", "j1", "{version}", "sum", "{key}", "k", "{sha256}", strings.Repeat("0", 64)).Replace(op.path), "")
 			if refused := w.Code == http.StatusForbidden; refused == role.May(need) || w.Code == http.StatusUnauthorized {
 				t.Errorf("%s as %s: %d %s", op.id, role, w.Code, w.Body)
 			}

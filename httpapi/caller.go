@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,16 +104,26 @@ func (a *api) may(need task.TokenRole) func(huma.Context, func(huma.Context)) {
 			problem(w, http.StatusForbidden, fmt.Sprintf("token %s has the role %s; this takes %s", c.Name, c.Role, need))
 			return
 		}
+		if worker := ctx.Param("name"); need == task.TokenWork && worker != c.Name {
+			_, w := humago.Unwrap(ctx)
+			problem(w, http.StatusForbidden, fmt.Sprintf("token %[1]s speaks for worker %[1]s, not for %[2]q", c.Name, worker))
+			return
+		}
 		if name := repeated(ctx); name != "" {
 			_, w := humago.Unwrap(ctx)
 			problem(w, http.StatusUnprocessableEntity, fmt.Sprintf("query.%s is given more than once: write its values as one, with commas", name))
 			return
 		}
-		if need != task.TokenRead {
+		if need != task.TokenRead && !everyday(ctx.Operation()) {
 			a.log.Info("asked over HTTP", "request", c.request, "operation", ctx.Operation().OperationID, "token", c.Name, "from", c.from)
 		}
 		next(ctx)
 	}
+}
+
+// everyday reports whether an operation is what workers ask again and again.
+func everyday(op *huma.Operation) bool {
+	return slices.Contains(op.Tags, workTag) && (op.Method == http.MethodPut || !strings.HasSuffix(op.Path, "/session"))
 }
 
 // repeated is a parameter of the query that is given more than once and may not be: huma would take the first one. Empty for none.

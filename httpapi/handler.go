@@ -1,5 +1,5 @@
-// Package httpapi serves a site over HTTP: whether a daemon is alive and ready, and metrics for Prometheus. It stands on package
-// manager alone; tdf-server mounts it where [http] listen says.
+// Package httpapi serves a site over HTTP: whether a daemon is alive and ready, metrics for Prometheus, the site itself, and workers that
+// do not reach Redis. It stands on the packages manager and worker alone; tdf-server mounts it where [http] listen says.
 package httpapi
 
 import (
@@ -17,12 +17,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // Options say what a handler shows beside the site itself.
 type Options struct {
 	// Manager is asked for all that is shown of the site.
 	Manager *manager.Manager
+	// Gateway serves workers that do not reach Redis. Default: they are not served.
+	Gateway *worker.Gateway
 	// Alive returns what is wrong with the process itself, so that only a restart helps, or nil. Ready returns why it cannot do its
 	// work now, apart from Redis, or nil. Default: nothing is wrong.
 	Alive, Ready func() error

@@ -23,6 +23,7 @@ import (
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // health is what a process says of itself.
@@ -32,8 +33,13 @@ type health struct{ alive, ready error }
 func serve(t *testing.T, sp *storetest.Space, h *health) http.Handler {
 	t.Helper()
 	m := manager.New(storetest.At(t, sp.Where, sp.Namespace, nil), "test", manager.Options{})
+	gateway, err := worker.NewGateway(storetest.At(t, sp.Where, sp.Namespace, nil), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = gateway.Close() })
 	return New(Options{
-		Manager: m, Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
+		Manager: m, Gateway: gateway, Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

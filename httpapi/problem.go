@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/series"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // newProblem is a problem as of RFC 9457. Details name what is wrong of the request, part by part.
@@ -57,11 +60,13 @@ func retryAfter(err error) error {
 var conflicts = []error{
 	task.ErrRequestKey, task.ErrNotEnded, task.ErrNeedsResults, task.ErrWaits, task.ErrPlanState, task.ErrQueueExists,
 	task.ErrQueueInUse, task.ErrNodeInUse, task.ErrGone, task.ErrDamaged, task.ErrTokenExists, task.ErrRecordChanged, series.ErrExists,
+	statemachine.ErrStale,
 }
 
 // failure is the answer to what a manager has refused.
 func (a *api) failure(ctx context.Context, err error) error {
 	var status huma.StatusError
+	var taken *worker.NameTakenError
 	switch {
 	case errors.As(err, &status):
 		return err
@@ -69,6 +74,12 @@ func (a *api) failure(ctx context.Context, err error) error {
 		return newProblem(http.StatusNotFound, err.Error())
 	case errors.Is(err, task.ErrNoRoom):
 		return newProblem(http.StatusInsufficientStorage, err.Error())
+	case errors.As(err, &taken):
+		w := &taken.Holder
+		return newProblem(http.StatusConflict, fmt.Sprintf("a worker %s runs at %s, node %s, and was heard of %v ago: stop it, or, if it is "+
+			"dead or this one itself, register with take_over", w.Name, w.Host, w.Node, timing.ToStd(taken.Silent).Round(time.Second)))
+	case errors.Is(err, worker.ErrLeaseLost):
+		return newProblem(http.StatusGone, err.Error())
 	case errors.Is(err, task.ErrUnreachable):
 		return retryAfter(newProblem(http.StatusServiceUnavailable, err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/series"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // newRegistry is where the schemas of all types are, as their JSON is.
@@ -30,6 +31,8 @@ func newRegistry() huma.Registry {
 		{reflect.TypeFor[task.Task](), reflect.TypeFor[taskLike]()},
 		{reflect.TypeFor[manager.PlanView](), reflect.TypeFor[planViewLike]()},
 		{reflect.TypeFor[answer.Compared](), reflect.TypeFor[comparedLike]()},
+		{reflect.TypeFor[worker.RoundEnd](), reflect.TypeFor[roundEndLike]()},
+		{reflect.TypeFor[worker.RoundNews](), reflect.TypeFor[roundNewsLike]()},
 	} {
 		r.RegisterTypeAlias(own.of, own.like)
 	}
@@ -54,6 +57,9 @@ type (
 	taskLike     task.Task
 	planViewLike manager.PlanView
 	comparedLike answer.Compared
+
+	roundEndLike  worker.RoundEnd
+	roundNewsLike worker.RoundNews
 )
 
 // Schema implements [huma.SchemaProvider].
@@ -161,4 +167,24 @@ func simpleType(t reflect.Type) string {
 		return huma.TypeInteger
 	}
 	return huma.TypeString
+}
+
+// TransformSchema implements [huma.SchemaTransformer].
+func (roundEndLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return withBytes(s)
+}
+
+// TransformSchema implements [huma.SchemaTransformer].
+func (roundNewsLike) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return withBytes(s)
+}
+
+// withBytes lets streams be empty: huma takes that for no base64.
+func withBytes(s *huma.Schema) *huma.Schema {
+	for _, name := range []string{"output", "error"} {
+		p := s.Properties[name]
+		p.ContentEncoding, p.Pattern = "", "^[A-Za-z0-9+/]*={0,2}$"
+		p.PrecomputeMessages()
+	}
+	return s
 }

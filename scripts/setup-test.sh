@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: redis-server, rsync, a C compiler (for
 # the race detector), ip, nsenter and unshare (for hosts that are cut off), curl and jq
-# (to ask over HTTP), strace (to count system calls), and spin (for the model) where the package manager has it.
+# (to ask over HTTP), python3 (for a worker in it), strace (to count system calls), and spin (for the model) where the package manager has it.
 # Does nothing when all are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ compiles() {
 	printf '#include <stdlib.h>\n' | $(go env CC) -x c -fsyntax-only - 2>/dev/null
 }
 
-# missing prints what is not there: redis, rsync, cc, iproute2, util-linux, curl, jq, strace, spin.
+# missing prints what is not there: redis, rsync, cc, iproute2, util-linux, curl, jq, python3, strace, spin.
 missing() {
 	command -v redis-server >/dev/null || echo redis
 	command -v rsync >/dev/null || echo rsync
@@ -21,6 +21,7 @@ missing() {
 	command -v nsenter >/dev/null && command -v unshare >/dev/null || echo util-linux
 	command -v curl >/dev/null || echo curl
 	command -v jq >/dev/null || echo jq
+	command -v python3 >/dev/null || echo python3
 	command -v strace >/dev/null || [ "$(uname)" != Linux ] || echo strace
 	command -v spin >/dev/null || ! has_spin || echo spin
 }
@@ -37,6 +38,7 @@ packages() {
 		apt-get:redis) echo redis-server ;;
 		pacman:redis) echo valkey ;;
 		dnf:iproute2) echo iproute ;;
+		pacman:python3) echo python ;;
 		apt-get:cc) echo gcc libc6-dev ;;
 		dnf:cc) echo gcc glibc-devel ;;
 		apk:cc) echo gcc musl-dev ;;

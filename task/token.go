@@ -14,18 +14,25 @@ const (
 	TokenRead TokenRole = "read"
 	// TokenSubmit opens tasks, and reads.
 	TokenSubmit TokenRole = "submit"
+	// TokenWork works: it gets tasks, and reports on them, in the name of the worker
+	// that the token is named after. It does nothing else.
+	TokenWork TokenRole = "work"
 	// TokenOperate changes tasks, queues, nodes and workers as well.
 	TokenOperate TokenRole = "operate"
 	// TokenAdmin makes and revokes tokens as well.
 	TokenAdmin TokenRole = "admin"
 )
 
-// roles are all of them, each of which includes those before it.
+// roles are those of people and their programs, each of which includes those before it.
 var roles = []TokenRole{TokenRead, TokenSubmit, TokenOperate, TokenAdmin}
 
 // May reports whether the role allows what needs the role need. A role includes
-// those before it in this order: read, submit, operate, admin. An unknown role may do nothing.
+// those before it in this order: read, submit, operate, admin. The role work stands
+// apart: it includes none, and none includes it. An unknown role may do nothing.
 func (r TokenRole) May(need TokenRole) bool {
+	if r == TokenWork {
+		return need == TokenWork
+	}
 	needed := slices.Index(roles, need)
 	return needed >= 0 && slices.Index(roles, r) >= needed
 }
@@ -46,8 +53,8 @@ func (s *TokenSpec) Check() error {
 	if !plainName.MatchString(s.Name) {
 		return bad("name", s.Name, "the name of a token: "+wantName)
 	}
-	if !slices.Contains(roles, s.Role) {
-		return bad("role", string(s.Role), "read, submit, operate or admin")
+	if s.Role != TokenWork && !slices.Contains(roles, s.Role) {
+		return bad("role", string(s.Role), "read, submit, work, operate or admin")
 	}
 	return nil
 }

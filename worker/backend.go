@@ -130,6 +130,9 @@ type (
 	Followed = fleet.Followed
 )
 
+// errHolding means that a worker that leaves still holds tasks.
+var errHolding = conn.ErrHolding
+
 // avoidField says to which workers a task is left, and until when.
 const avoidField = tasks.AvoidField
 

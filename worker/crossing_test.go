@@ -50,6 +50,43 @@ func TestCancelMeetsTheSpool(t *testing.T) {
 	}
 }
 
+// A report over HTTP that would open the task again ends it if the task is cancelled before it is made.
+func TestCancelMeetsTheGateway(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t)
+	held := s.Claim(t, "w", 1)[0]
+	end := RoundEnd{RoundRef: RoundRef{Task: id, Claim: held.Task.Current.Claim}, Ended: EndedHandedBack}
+	commit, err := end.decide("w", &Former{Task: held.Task, Bucket: held.Bucket}, nil, held.Task.Current.Running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.askStop(t, id)
+	g := Gateway{site: s.Store}
+	out, err := g.commit(t.Context(), []Commit{commit})
+	if err != nil || len(out) != 1 || out[0].Err != nil {
+		t.Errorf("%+v, %v", out, err)
+	}
+	checkFields(t, s.Task(t, id), map[string]string{"state": "terminated", "releases": "-", "round": "0"})
+}
+
+// What a worker over HTTP cannot be told of ends without it: a result that is gone is no fault of the program.
+func TestGatewayMissesAResult(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t)
+	held := s.Claim(t, "w", 1)
+	held[0].Spec.Needs = []task.Need{{Task: 99}}
+	g := Gateway{site: s.Store}
+	all, err := g.assigned(t.Context(), &remote{Session: Session{Name: "w"}, clock: newClock(held[0].Task.Current.Running)}, held)
+	if err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	checkFields(t, s.Task(t, id), map[string]string{
+		"state": "executed", "0:class": "infrastructure", "0:error": "task 99, which this one needs, is gone or has not ended: it has no result",
+	})
+}
+
 // spooling is a worker that does nothing but keep results on disk.
 func (s *site) spooling(t *testing.T) (*Worker, *logs) {
 	t.Helper()

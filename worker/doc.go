@@ -38,5 +38,6 @@
 // dispatch.go and claim.go claim tasks, slot.go hands out slots; round.go does one
 // round, handler.go, job.go and tries.go that of a Go function, ending.go judges and records
 // it, report.go reports it; gone.go leaves one to workers that have its version; stop.go ends a round or all of them;
-// errand.go does what managers ask beside that.
+// errand.go does what managers ask beside that. The gateway files are the site for workers
+// without Redis: gateway.go their sessions, gateway_turn.go claims, gateway_report.go reports.
 package worker

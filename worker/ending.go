@@ -382,7 +382,9 @@ func (c *record) usage(res *result) {
 func (c *record) size(stream string, s *capture.Captured) {
 	if s.Truncated {
 		c.set(stream+"_bytes", strconv.FormatInt(s.Size, 10))
-		c.set(stream+"_sha256", s.SHA256)
+		if s.SHA256 != "" {
+			c.set(stream+"_sha256", s.SHA256)
+		}
 	}
 }
 

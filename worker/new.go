@@ -91,3 +91,12 @@ func closeAll(closers []func() error) error {
 	}
 	return nil
 }
+
+// NewGateway makes a gateway of a site, with connections of its own for as many workers as wait at a time. Close ends them.
+func NewGateway(site *tdf.Site, waiting int) (*Gateway, error) {
+	st, err := site.Internal.Dial(conn.WithPoolSize(waiting + connectionReserve))
+	if err != nil {
+		return nil, err
+	}
+	return &Gateway{site: st, close: st.Close, sessions: map[string]*remote{}}, nil
+}

@@ -52,19 +52,24 @@ func (r *round) takeResults(ctx context.Context) error {
 }
 
 func (r *round) readResults(ctx context.Context, needs []task.Need) ([]task.Result, error) {
-	ids := make([]int64, len(needs))
-	for i, n := range needs {
-		ids[i] = n.Task
-	}
 	var found []task.Result
 	err := r.worker.reading.ask(ctx, func() (err error) {
-		found, err = r.worker.opts.Backend.Results(ctx, ids)
+		found, err = r.worker.opts.Backend.Results(ctx, idsOf(needs))
 		return err
 	})
 	if err != nil {
 		return nil, &ownError{"could not read the results that the task needs: " + err.Error()}
 	}
 	return found, nil
+}
+
+// idsOf are the tasks that are needed.
+func idsOf(needs []task.Need) []int64 {
+	ids := make([]int64, len(needs))
+	for i, n := range needs {
+		ids[i] = n.Task
+	}
+	return ids
 }
 
 // checkResult refuses what would be a wrong argument that nobody notices.

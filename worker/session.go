@@ -195,18 +195,9 @@ func (w *Worker) takeOver(ctx context.Context, r Registered) error {
 	if err := w.deliverSpool(ctx); err != nil {
 		return err
 	}
-	orders := make([]Commit, 0, len(r.Former))
-	for i := range r.Former {
-		t := &r.Former[i]
-		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-			Event: statemachine.Lose, Actor: statemachine.Worker, FromLostEpoch: t.FromLostEpoch, Unbegun: t.Unbegun,
-		}, r.Now)
-		if err = errors.Join(t.Err, err); err != nil {
-			// A server sets it aside; until then it is in our way.
-			w.log.Error("could not take back a task of an earlier incarnation", "error", err, "task", t.ID)
-			continue
-		}
-		orders = append(orders, Commit{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
+	orders, err := losses(w.opts.Name, &r)
+	if err != nil { // a server sets them aside; until then they are in our way
+		w.log.Error("could not take back tasks of an earlier incarnation", "error", err)
 	}
 	if len(orders) == 0 {
 		timing.Pause(ctx, damagePause)

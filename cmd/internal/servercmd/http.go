@@ -2,6 +2,7 @@ package servercmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/worker"
 )
 
 // serveHTTP answers where [http] listen says, until stop is called.
@@ -24,9 +26,13 @@ func serveHTTP(
 		return func() {}, nil
 	}
 	log = log.With("server", name)
+	gateway, err := worker.NewGateway(site, httpapi.MostWaiting)
+	if err != nil {
+		return nil, err
+	}
 	watch := &watch{stats: s.Stats, since: time.Now(), round: cfg.Server.RoundDuration}
 	handler := httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
-		Manager: manager.New(site, name, manager.Options{Logger: log}), Alive: watch.alive, Ready: watch.ready, Logger: log,
+		Manager: manager.New(site, name, manager.Options{Logger: log}), Gateway: gateway, Alive: watch.alive, Ready: watch.ready, Logger: log,
 		Collectors: []prometheus.Collector{
 			&metrics{stats: s.Stats, version: cli.ThisBuild().Version, since: watch.since, redis: site.Internal.Store, log: log},
 		},
@@ -35,11 +41,15 @@ func serveHTTP(
 		Section: "http", Key: "listen", Address: cfg.HTTP.Listen, CertFile: cfg.HTTP.CertFile, KeyFile: cfg.HTTP.KeyFile,
 		Public: cfg.HTTP.Insecure, Timeout: answerTimeout,
 	}
-	url, stop, err := at.Serve(ctx, handler, log)
-	if err == nil {
-		log.Info("answering over HTTP", "url", url)
+	url, end, err := at.Serve(ctx, handler, log)
+	if err != nil {
+		return nil, errors.Join(err, gateway.Close())
 	}
-	return stop, err
+	log.Info("answering over HTTP", "url", url)
+	return func() {
+		end()
+		_ = gateway.Close() // nobody asks any more
+	}, nil
 }
 
 // answerTimeout is the longest that an answer may take.

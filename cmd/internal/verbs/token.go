@@ -59,7 +59,7 @@ func (a *app) tokenAdd() *cobra.Command {
 			"  tdf-manager token add ci --role submit --dry-run",
 		Args: cobra.ExactArgs(1), RunE: a.withManager(t.do),
 	}
-	cmd.Flags().StringVar(&t.role, "role", "", "what its holder may do: read, submit, operate or admin")
+	cmd.Flags().StringVar(&t.role, "role", "", "what its holder may do: read, submit, work, operate or admin")
 	cmd.Flags().StringVar(&t.expires, "expires", "", "how long it is good, such as 12h or 90d (default: until it is revoked)")
 	return withJSON(withDryRun(cmd))
 }

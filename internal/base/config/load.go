@@ -18,6 +18,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -84,6 +85,20 @@ func Defaults() *File {
 	l := newLoader("", "")
 	l.apply()
 	return l.file
+}
+
+// Offer reads texts of the keys of [worker] that say which tasks a worker may run; one that is missing or empty has its default. The
+// error is an *Error.
+func Offer(texts map[string]string) (Worker, error) {
+	var w Worker
+	for _, k := range offerKeys(&w) {
+		text := cmp.Or(texts[k.name], k.fallback)
+		if err := k.parse(text); err != nil {
+			problem, remedy := explain(err)
+			return w, &Error{Section: "worker", Key: k.name, Value: text, Problem: problem, Remedy: remedy, Err: ErrInvalid}
+		}
+	}
+	return w, nil
 }
 
 // loader carries what the steps of one Load share.

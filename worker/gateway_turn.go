@@ -1,0 +1,434 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// RoundTurn is what a worker behind a [Gateway] says when rounds have ended, or when it has room for more.
+type RoundTurn struct {
+	Incarnation int64 `json:"incarnation" minimum:"1" doc:"Number of the session."`
+	// Reports say how rounds ended.
+	Reports []RoundEnd `json:"reports,omitempty" maxItems:"40" doc:"How rounds ended."`
+	// Slots is for how many tasks the worker has room, once the reports are made; 0 claims nothing.
+	Slots int `json:"slots,omitempty" minimum:"0" maximum:"1000" doc:"For how many tasks it has room now; without it none are given out."`
+	// Request names the claim: sent again, it gets the same tasks. One claim of a worker is under way at a time.
+	Request string `json:"request,omitempty" pattern:"^[A-Za-z0-9_-]{1,64}$" doc:"With slots, a name for the claim, unlike any before."`
+	// Wait is how long to wait for a task, if there is none.
+	Wait task.Seconds `json:"wait,omitempty" doc:"How long to wait for a task, in seconds, at most 60."`
+	// Busy is how many rounds it runs, for those who look at workers.
+	Busy int `json:"busy,omitempty" minimum:"0" maximum:"1000" doc:"How many rounds it runs, for those who look at workers."`
+}
+
+// mostWait is the longest that a turn waits.
+const mostWait = time.Minute
+
+func (t *RoundTurn) check() error {
+	switch {
+	case t.Slots > 0 && t.Request == "":
+		return &statemachine.FieldError{Field: "request", Value: "", Want: "a name for the claim, unlike any before"}
+	case t.Wait < 0 || time.Duration(t.Wait) > mostWait:
+		return &statemachine.FieldError{Field: "wait", Value: t.Wait.String(), Want: fmt.Sprintf("from 0 to %v", mostWait)}
+	}
+	for i := range t.Reports {
+		if err := t.Reports[i].check(); err != nil {
+			return fmt.Errorf("report %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// RoundAnswer is the answer to a [RoundTurn].
+type RoundAnswer struct {
+	Standing
+
+	// Outcomes are what became of the reports, in their order.
+	Outcomes []ReportOutcome `json:"outcomes" doc:"What became of the reports, in their order."`
+	// Tasks are what the worker is to run.
+	Tasks []Assigned `json:"tasks" doc:"What it is to run now, each to be reported on."`
+}
+
+// ReportOutcome is what became of the report of a round.
+type ReportOutcome struct {
+	Task int64 `json:"task" doc:"Id of the task."`
+	// Outcome is recorded, repeated or refused.
+	Outcome string `json:"outcome" doc:"recorded, repeated (it had been recorded before) or refused."`
+	// Why is the reason of a refusal.
+	Why string `json:"why,omitempty" doc:"Why it was refused."`
+}
+
+// Turn makes reports and then claims tasks, or waits for them until ctx is done. The error matches [ErrLeaseLost] if the
+// session is over; the reports are made all the same, and are answered when they are sent again under a new one.
+func (g *Gateway) Turn(ctx context.Context, name string, t *RoundTurn) (a RoundAnswer, err error) {
+	if err := t.check(); err != nil {
+		return a, err
+	}
+	if a.Outcomes, err = g.report(ctx, name, t.Reports); err != nil {
+		return a, err
+	}
+	s, err := g.session(ctx, name, t.Incarnation)
+	if err != nil {
+		return a, err
+	}
+	got := []Claimed{}
+	if t.Slots > 0 {
+		got, err = g.claim(ctx, s, t)
+	} else if s.due() {
+		err = g.renew(ctx, s, t.Busy)
+	}
+	if err != nil {
+		return a, err
+	}
+	a.Tasks, err = g.assigned(ctx, s, got)
+	a.Standing = s.standing()
+	return a, err
+}
+
+// report makes the moves of reports.
+func (g *Gateway) report(ctx context.Context, name string, reports []RoundEnd) ([]ReportOutcome, error) {
+	outcomes := make([]ReportOutcome, len(reports))
+	if len(reports) == 0 {
+		return outcomes, nil
+	}
+	refs := make([]RoundRef, len(reports))
+	for i := range reports {
+		refs[i] = reports[i].RoundRef
+	}
+	rounds, err := g.facts(ctx, name, refs...)
+	if err != nil {
+		return nil, err
+	}
+	tasks, now, err := g.before(ctx, name, reports)
+	if err != nil {
+		return nil, err
+	}
+	var commits []Commit
+	var of []int
+	for i := range reports {
+		e := &reports[i]
+		outcomes[i].Task = e.Task
+		commit, err := Commit{}, rounds[i].err
+		if err == nil {
+			commit, err = e.decide(name, tasks[i], rounds[i].fields, now)
+		}
+		if err != nil {
+			outcomes[i].Outcome, outcomes[i].Why = "refused", err.Error()
+			continue
+		}
+		commits, of = append(commits, commit), append(of, i)
+	}
+	made, err := g.commit(ctx, commits)
+	for i := range made {
+		outcomes[of[i]].set(&made[i])
+	}
+	return outcomes, err
+}
+
+func (o *ReportOutcome) set(made *Outcome) {
+	switch {
+	case made.Err != nil:
+		o.Outcome, o.Why = "refused", made.Err.Error()
+	case made.Result == statemachine.Repeated:
+		o.Outcome = "repeated"
+	default:
+		o.Outcome = "recorded"
+	}
+}
+
+// before are the tasks as the reports found them, and the time of the site. What a report of an end by itself moves does not
+// depend on either.
+func (g *Gateway) before(ctx context.Context, name string, reports []RoundEnd) ([]*Former, statemachine.Time, error) {
+	tasks := make([]*Former, len(reports))
+	ids := make([]int64, 0, len(reports))
+	plain := true
+	for i := range reports {
+		e := &reports[i]
+		tasks[i] = &Former{Task: *e.task()}
+		plain = plain && e.Ended == EndedItself && e.RetryAfter == 0
+		ids = append(ids, e.Task)
+	}
+	if plain {
+		return tasks, 0, nil
+	}
+	_, now, err := g.site.Worker(ctx, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	found, err := g.site.TasksByID(ctx, ids)
+	for i, t := range found {
+		if t != nil && t.Err == nil {
+			tasks[i] = reports[i].as(t)
+		}
+	}
+	return tasks, now, err
+}
+
+// commit makes moves, anew where the task was cancelled meanwhile.
+func (g *Gateway) commit(ctx context.Context, commits []Commit) ([]Outcome, error) {
+	if len(commits) == 0 {
+		return nil, nil
+	}
+	turn := g.site.Turn(ctx, commits, nil)
+	if turn.Moved != nil {
+		return nil, turn.Moved
+	}
+	for i, c := range commits {
+		move, crossed := withStop(&c.Move, turn.Outcomes[i].Err)
+		if !crossed {
+			continue
+		}
+		c.Move = move
+		again := g.site.Turn(ctx, []Commit{c}, nil)
+		if again.Moved != nil {
+			return nil, again.Moved
+		}
+		turn.Outcomes[i] = again.Outcomes[0]
+	}
+	return turn.Outcomes, nil
+}
+
+// claim claims tasks, and waits for them if there are none, until the worker is to do something else.
+func (g *Gateway) claim(ctx context.Context, s *remote, t *RoundTurn) ([]Claimed, error) {
+	p := poll{gateway: g, remote: s, turn: t, end: time.Now().Add(time.Duration(t.Wait))}
+	for {
+		if got, over, err := p.step(ctx); over || err != nil {
+			return got, err
+		}
+	}
+}
+
+// poll is a claim that waits.
+type poll struct {
+	gateway *Gateway
+	remote  *remote
+	turn    *RoundTurn
+	end     time.Time
+	last    *ClaimReply // when nothing was due: what was in the way; nil to claim at once
+	stale   bool        // the claim before was
+}
+
+// step claims once. It is over if there is an answer for the worker.
+func (p *poll) step(ctx context.Context) (got []Claimed, over bool, err error) {
+	g, s := p.gateway, p.remote
+	if s.due() || s.ordered() {
+		if err := g.renew(ctx, s, p.turn.Busy); err != nil {
+			return nil, true, err
+		}
+	}
+	left := min(time.Until(p.end), s.untilBeat())
+	switch {
+	case ctx.Err() != nil:
+		return nil, true, nil //nolint:nilerr // nobody hears the answer
+	case p.last != nil && (s.untold() || !time.Now().Before(p.end)):
+		got, err = g.callOff(ctx, s, p.turn)
+		return got, true, err
+	case s.ordered():
+		p.last = &ClaimReply{Next: statemachine.Never}
+		timing.Pause(ctx, min(max(left, 0), drainLook))
+		return nil, false, nil
+	}
+	reply, err := g.claimOnce(ctx, s, p.turn, p.last, left)
+	if err != nil || len(reply.Tasks) > 0 {
+		return reply.Tasks, true, err
+	}
+	if reply.Stale && p.stale { // not because of the rules, which were read: the claim was called off
+		got, err = g.callOff(ctx, s, p.turn)
+		return got, true, err
+	}
+	p.last, p.stale = &reply, reply.Stale
+	if claimAgain(&reply) || reply.More {
+		p.last = nil
+	}
+	return nil, false, nil
+}
+
+// drainLook is how often it is looked whether a worker that drains is undrained.
+const drainLook = time.Second
+
+// claimOnce claims, behind a wait of at most d if the last claim got nothing.
+func (g *Gateway) claimOnce(ctx context.Context, s *remote, t *RoundTurn, last *ClaimReply, d time.Duration) (ClaimReply, error) {
+	request, err := s.claims.named(ctx, t, s.Incarnation)
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	if last == nil {
+		reply, err := g.site.Claim(ctx, *request)
+		return reply, s.answered(&reply, err)
+	}
+	w := WaitFor{
+		Worker: request.Worker, Node: request.Node, Candidates: request.Candidates,
+		Full: last.Full, Elsewhere: last.Elsewhere, NodeFull: last.NodeFull, Now: s.now(),
+	}
+	if last.Wider {
+		w.Slots = t.Slots
+	}
+	if last.NodeFull || last.Wider || len(last.Full) > 0 {
+		d = min(d, turnedAwayWait)
+	}
+	if next := timing.ToStd(last.Next.Sub(last.Now)); last.Next != statemachine.Never {
+		d = min(d, next)
+	}
+	got := g.site.WaitAndClaim(ctx, w, max(d, time.Millisecond), *request)
+	if got.Woken != "" && (got.Claimed != nil || got.Reply.Unused || got.Reply.Stale) {
+		g.passOn(ctx, got.Woken)
+	}
+	return got.Reply, s.answered(&got.Reply, got.Claimed)
+}
+
+// passOn gives a wake-up to another worker.
+func (g *Gateway) passOn(ctx context.Context, woken WakeUp) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	_ = g.site.PassOn(ctx, woken) // others poll
+}
+
+// callOff ends a claim that is to be answered with nothing: what Redis may still carry out of it must not give the worker
+// tasks that nobody tells it of. It returns those that it has.
+func (g *Gateway) callOff(ctx context.Context, s *remote, t *RoundTurn) ([]Claimed, error) {
+	request, err := s.claims.named(ctx, t, s.Incarnation)
+	if err != nil {
+		return nil, err
+	}
+	request.Waited = true
+	reply, err := g.site.Claim(ctx, *request)
+	return reply.Tasks, s.answered(&reply, err)
+}
+
+// named is a claim under the name that a worker has given it.
+func (c *claimer) named(ctx context.Context, t *RoundTurn, incarnation int64) (*ClaimRequest, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, err := c.rules.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request := c.request(v, incarnation, t.Slots)
+	request.Request = t.Request
+	return request, nil
+}
+
+// answered takes note of the answer to a claim.
+func (s *remote) answered(reply *ClaimReply, err error) error {
+	s.claims.mu.Lock()
+	clock, err := s.claims.answered(reply, err)
+	s.claims.mu.Unlock()
+	if err == nil && !reply.Stale {
+		s.mu.Lock()
+		s.clock = clock
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// Assigned is a task that a worker behind a [Gateway] is to run.
+type Assigned struct {
+	RoundRef
+
+	// Program and Source say what is to be run, or which handler is asked for.
+	Program string `json:"program" doc:"Name of the program."`
+	Source  string `json:"source" doc:"Where the program is, with its version: a URL, blob:sha256=HASH, or command:NAME."`
+	Class   string `json:"class,omitempty" doc:"Its class, if it has one."`
+	Queue   string `json:"queue" doc:"The queue that it waited in."`
+	// Argv are the arguments: those of the task, and then the results of the tasks that it needs, unless Args is files.
+	Argv []string `json:"argv" doc:"The arguments: the task's own, and then, unless args is files, the results of the tasks that it needs."`
+	Args string   `json:"args,omitempty" doc:"files, if the results are to be files and not arguments."`
+	// Results are what those tasks have brought, in their order; a text that is no UTF-8 as base64.
+	Results []argument `json:"results,omitempty" doc:"What the tasks that it needs have brought, in their order."`
+	Stdin   string     `json:"stdin,omitempty" doc:"What it reads from stdin: blob:sha256=HASH, which GET /blobs/HASH has."`
+	// Variables are for its environment.
+	Variables map[string]string `json:"variables,omitempty" doc:"Variables for its environment."`
+	Meta      map[string]string `json:"meta,omitempty" doc:"Attributes of the task."`
+	// Resources are what it may use of the node.
+	Resources map[string]task.Allotted `json:"resources,omitempty" doc:"What it may use of the node."`
+	MemoryMax int64                    `json:"memory_max,omitempty" doc:"The most memory that it may use, in bytes."`
+	// Left is how long the round may take from now on.
+	Left task.Seconds `json:"left" doc:"How long the round may take from now on, in seconds; null for no end."`
+}
+
+// assigned completes claimed tasks. Those whose arguments are not there, or cannot be passed on, end here.
+func (g *Gateway) assigned(ctx context.Context, s *remote, claimed []Claimed) ([]Assigned, error) {
+	all := make([]Assigned, 0, len(claimed))
+	for i := range claimed {
+		r := &round{Claimed: &claimed[i], clock: s.at()}
+		err := g.results(ctx, r)
+		switch {
+		case err == nil:
+			all = append(all, r.assigned())
+			continue
+		case is[*argumentError](err):
+			err = g.refuse(ctx, s, r, err, statemachine.ClassProgram)
+		case is[*ownError](err):
+			err = g.refuse(ctx, s, r, err, statemachine.ClassInfrastructure)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// at is the clock of the site.
+func (s *remote) at() redisClock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock
+}
+
+// results reads what the tasks that a round needs have brought.
+func (g *Gateway) results(ctx context.Context, r *round) error {
+	for len(r.results) < len(r.Spec.Needs) {
+		page := r.Spec.Needs[len(r.results):]
+		page = page[:min(len(page), resultsPage)]
+		found, err := g.site.Results(ctx, idsOf(page))
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if err := checkResult(page[i].Task, &found[i]); err != nil {
+				return err
+			}
+		}
+		r.results = append(r.results, found...)
+	}
+	return r.checkWords()
+}
+
+// refuse ends a round that has no usable arguments, as a worker does that runs it.
+func (g *Gateway) refuse(ctx context.Context, s *remote, r *round, why error, class statemachine.Class) error {
+	end := RoundEnd{RoundRef: r.ref(), Why: why.Error(), Class: class}
+	commit, err := end.decide(s.Name, &Former{Task: r.Task, Bucket: r.Bucket}, nil, s.now())
+	if err != nil {
+		return err
+	}
+	commit.Node = "" // no fault of this node
+	_, err = g.commit(ctx, []Commit{commit})
+	return err
+}
+
+func (r *round) ref() RoundRef {
+	return RoundRef{Task: r.Task.ID, Round: r.Task.Round, Claim: r.Task.Current.Claim}
+}
+
+// assigned is a round as its worker is told of it.
+func (r *round) assigned() Assigned {
+	spec := &r.Spec
+	a := Assigned{
+		RoundRef: r.ref(), Program: spec.Program, Source: spec.Source, Class: spec.Class, Queue: spec.Queue,
+		Argv: append([]string{}, r.words()...), Args: spec.Args, Stdin: spec.Stdin, Variables: spec.Variables,
+		Meta: spec.Meta, Resources: r.Resources, MemoryMax: spec.MemoryMax,
+	}
+	for i := range r.results {
+		a.Results = append(a.Results, argumentOf(&r.results[i]))
+	}
+	left, bounded := r.clock.until(min(r.Task.RoundEnd(0), r.Expiry))
+	if !bounded {
+		left = timing.ToStd(statemachine.Forever)
+	}
+	a.Left = task.Seconds(left)
+	return a
+}
