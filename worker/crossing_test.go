@@ -63,11 +63,13 @@ func TestCancelMeetsTheGateway(t *testing.T) {
 	}
 	s.askStop(t, id)
 	g := Gateway{site: s.Store}
-	out, err := g.commit(t.Context(), []Commit{commit})
+	out, err := g.commit(t.Context(), []Commit{commit}, held.Task.Current.Running)
 	if err != nil || len(out) != 1 || out[0].Err != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
-	checkFields(t, s.Task(t, id), map[string]string{"state": "terminated", "releases": "-", "round": "0"})
+	got := s.Task(t, id)
+	checkFields(t, got, map[string]string{"state": "terminated", "releases": "-", "round": "0", "0:error": "TERMINATED - cancelled"})
+	checkContains(t, "log", got.Fields["log"], "it is not opened again")
 }
 
 // What a worker over HTTP cannot be told of ends without it: a result that is gone is no fault of the program.

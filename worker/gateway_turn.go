@@ -122,7 +122,7 @@ func (g *Gateway) report(ctx context.Context, name string, reports []RoundEnd) (
 		}
 		commits, of = append(commits, commit), append(of, i)
 	}
-	made, err := g.commit(ctx, commits)
+	made, err := g.commit(ctx, commits, now)
 	for i := range made {
 		outcomes[of[i]].set(&made[i])
 	}
@@ -169,7 +169,7 @@ func (g *Gateway) before(ctx context.Context, name string, reports []RoundEnd) (
 }
 
 // commit makes moves, anew where the task was cancelled meanwhile.
-func (g *Gateway) commit(ctx context.Context, commits []Commit) ([]Outcome, error) {
+func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine.Time) ([]Outcome, error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
@@ -178,11 +178,9 @@ func (g *Gateway) commit(ctx context.Context, commits []Commit) ([]Outcome, erro
 		return nil, turn.Moved
 	}
 	for i, c := range commits {
-		move, crossed := withStop(&c.Move, turn.Outcomes[i].Err)
-		if !crossed {
+		if !cross(&c, turn.Outcomes[i].Err, now) {
 			continue
 		}
-		c.Move = move
 		again := g.site.Turn(ctx, []Commit{c}, nil)
 		if again.Moved != nil {
 			return nil, again.Moved
@@ -401,12 +399,13 @@ func (g *Gateway) results(ctx context.Context, r *round) error {
 // refuse ends a round that has no usable arguments, as a worker does that runs it.
 func (g *Gateway) refuse(ctx context.Context, s *remote, r *round, why error, class statemachine.Class) error {
 	end := RoundEnd{RoundRef: r.ref(), Why: why.Error(), Class: class}
-	commit, err := end.decide(s.Name, &Former{Task: r.Task, Bucket: r.Bucket}, nil, s.now())
+	now := s.now()
+	commit, err := end.decide(s.Name, &Former{Task: r.Task, Bucket: r.Bucket}, nil, now)
 	if err != nil {
 		return err
 	}
 	commit.Node = "" // no fault of this node
-	_, err = g.commit(ctx, []Commit{commit})
+	_, err = g.commit(ctx, []Commit{commit}, now)
 	return err
 }
 

@@ -237,23 +237,28 @@ func withStop(m *statemachine.Move, refused error) (again statemachine.Move, ok 
 }
 
 // applySpooled applies a commit from the spool. Where a stop was asked for while it
-// lay there, it decides anew, as [round.crossed] does; all that is on disk of a
-// round that was to be handed back is that.
+// lay there, it decides anew, as [round.crossed] does.
 func (w *Worker) applySpooled(ctx context.Context, commit Commit) (Outcome, error) {
 	outcome, err := w.move(ctx, &commit)
-	if err != nil {
-		return Outcome{}, err
-	}
-	move, ok := withStop(&commit.Move, outcome.Err)
-	if !ok {
-		return outcome, nil
-	}
-	commit.Move = move
-	commit.Lines = append(commit.Lines, Line{At: w.clock.Load().now(), Text: notOpenedAgain})
-	if move.Event == statemachine.HandBack {
-		commit.Fields = append(commit.Fields, statemachine.RoundField(move.Round, "error"), stoppedCancelled)
+	if err != nil || !cross(&commit, outcome.Err, w.clock.Load().now()) {
+		return outcome, err
 	}
 	return w.move(ctx, &commit)
+}
+
+// cross decides anew about a report that was to open its task again, where Redis has refused it because the task was cancelled
+// meanwhile. It reports whether there is something to send. All that is known of a round that was to be handed back is that.
+func cross(o *Commit, refused error, now statemachine.Time) bool {
+	move, ok := withStop(&o.Move, refused)
+	if !ok {
+		return false
+	}
+	o.Move = move
+	o.Lines = append(o.Lines, Line{At: now, Text: notOpenedAgain})
+	if move.Event == statemachine.HandBack {
+		o.Fields = append(o.Fields, statemachine.RoundField(move.Round, "error"), stoppedCancelled)
+	}
+	return true
 }
 
 // move sends one commit alone.
