@@ -130,7 +130,9 @@ func (g *Gateway) facts(ctx context.Context, name string, rounds ...RoundRef) ([
 	ids, names := make([]int64, len(rounds)), judged
 	for i, r := range rounds {
 		ids[i] = r.Task
-		names = append(slices.Clip(names), statemachine.RoundField(r.Round, "worker"))
+		if name := statemachine.RoundField(r.Round, "worker"); !slices.Contains(names, name) {
+			names = append(slices.Clip(names), name)
+		}
 	}
 	found, err := g.site.Fields(ctx, ids, names...)
 	if err != nil {
@@ -170,7 +172,7 @@ func (e *RoundEnd) ending(fields map[string]string) *ending {
 		end.event, end.why, end.trouble = statemachine.HandBack, errors.New(e.Why), ""
 	default:
 		end.event = statemachine.Report
-		end.refuse(fields)
+		end.refuseLoss(fields)
 	}
 	return end
 }
@@ -180,26 +182,23 @@ func captured(data []byte, size int64) capture.Captured {
 	return capture.Captured{Data: data, Size: max(size, int64(len(data))), Truncated: size > int64(len(data))}
 }
 
-// refuse makes a success a failure of which a part is lost that somebody relies on.
-func (e *ending) refuse(fields map[string]string) {
+// refuseLoss makes a success a failure if a part is lost that somebody relies on.
+func (e *ending) refuseLoss(fields map[string]string) {
 	res := &e.result
-	forbidden := fields["on_cut"] == task.OnCutFail && res.cut() != nil
-	needed := fields["feeds"] == "1" && res.stdout.Truncated && res.brought == nil
 	if text, _ := e.errorText(fields["fail_on"]); text != "" {
 		return
 	}
 	switch {
 	case fields["return"] != "":
 		e.fails(nil, &ownError{"the task returns files, and a worker over HTTP returns none: let other workers run it, for instance by a label"})
-	case forbidden:
+	case res.forbidden(fields["on_cut"]):
 		e.fails(nil, &cutError{int64(len(res.stdout.Data)), "its worker has sent a part of it"})
-	case needed:
+	case fields["feeds"] == "1" && res.partial():
 		e.fails(nil, &cutError{int64(len(res.stdout.Data)), ""})
 	}
 }
 
-// decide is the move of a task with the record of its round. Of t, what it was in that round is used, also if the
-// report has been made before.
+// decide is the move of t, as it was in that round, with the record of the round.
 func (e *RoundEnd) decide(name string, t *Former, fields map[string]string, now statemachine.Time) (Commit, error) {
 	end := e.ending(fields)
 	text, aside := end.errorText(fields["fail_on"])
@@ -238,7 +237,7 @@ func (e *RoundEnd) decide(name string, t *Former, fields map[string]string, now 
 	return c, nil
 }
 
-// as is the task as the worker saw it that speaks of its round: the fence tells whether it still is so.
+// as is the task as it was in the round, as far as that is known: the fence tells whether it still is so.
 func (r *RoundRef) as(t *Former) *Former {
 	was := *t
 	if t.State != statemachine.Running || t.Round != r.Round || t.Current.Claim != r.Claim {

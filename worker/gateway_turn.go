@@ -19,7 +19,7 @@ type RoundTurn struct {
 	Slots int `json:"slots,omitempty" minimum:"0" maximum:"1000" doc:"For how many tasks it has room now; without it none are given out."`
 	// Request names the claim: sent again, it gets the same tasks. One claim of a worker is under way at a time.
 	Request string `json:"request,omitempty" pattern:"^[A-Za-z0-9_-]{1,64}$" doc:"With slots, a name for the claim, unlike any before."`
-	// Wait is how long to wait for a task, if there is none.
+	// Wait is how long to wait if no task is due, at most a minute. Default: not at all.
 	Wait task.Seconds `json:"wait,omitempty" doc:"How long to wait for a task, in seconds, at most 60."`
 	// Busy is how many rounds it runs, for those who look at workers.
 	Busy int `json:"busy,omitempty" minimum:"0" maximum:"1000" doc:"How many rounds it runs, for those who look at workers."`
@@ -62,8 +62,8 @@ type ReportOutcome struct {
 	Why string `json:"why,omitempty" doc:"Why it was refused."`
 }
 
-// Turn makes reports and then claims tasks, or waits for them until ctx is done. The error matches [ErrLeaseLost] if the
-// session is over; the reports are made all the same, and are answered when they are sent again under a new one.
+// Turn makes reports, each fenced by its claim, and then claims tasks. If none are due it waits for one, as long as the turn
+// says or until ctx is done. The error matches [ErrLeaseLost] if the session is over; the reports have been made then.
 func (g *Gateway) Turn(ctx context.Context, name string, t *RoundTurn) (a RoundAnswer, err error) {
 	if err := t.check(); err != nil {
 		return a, err
@@ -140,8 +140,8 @@ func (o *ReportOutcome) set(made *Outcome) {
 	}
 }
 
-// before are the tasks as the reports found them, and the time of the site. What a report of an end by itself moves does not
-// depend on either.
+// before are the tasks as the reports found them, and the time of the site. The report of a round that ended by itself needs
+// neither.
 func (g *Gateway) before(ctx context.Context, name string, reports []RoundEnd) ([]*Former, statemachine.Time, error) {
 	tasks := make([]*Former, len(reports))
 	ids := make([]int64, 0, len(reports))
@@ -190,7 +190,7 @@ func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine
 	return turn.Outcomes, nil
 }
 
-// claim claims tasks, and waits for them if there are none, until the worker is to do something else.
+// claim claims tasks. If none are due it waits for one, until the time of the turn is over or the worker is to do something else.
 func (g *Gateway) claim(ctx context.Context, s *remote, t *RoundTurn) ([]Claimed, error) {
 	p := poll{gateway: g, remote: s, turn: t, end: time.Now().Add(time.Duration(t.Wait))}
 	for {
@@ -285,8 +285,8 @@ func (g *Gateway) passOn(ctx context.Context, woken WakeUp) {
 	_ = g.site.PassOn(ctx, woken) // others poll
 }
 
-// callOff ends a claim that is to be answered with nothing: what Redis may still carry out of it must not give the worker
-// tasks that nobody tells it of. It returns those that it has.
+// callOff ends a claim before it is answered with nothing. Redis may still carry out what was sent behind a wait that broke; the
+// worker would get tasks then that nobody tells it of. It returns those that the claim has got.
 func (g *Gateway) callOff(ctx context.Context, s *remote, t *RoundTurn) ([]Claimed, error) {
 	request, err := s.claims.named(ctx, t, s.Incarnation)
 	if err != nil {

@@ -257,7 +257,7 @@ func (r *round) readResult(file *control.Reader) error {
 func (r *round) refuseCut(ctx context.Context, end *ending) {
 	res := &end.result
 	forbidden := r.forbidsCut(res)
-	result := r.Plan > 0 && res.stdout.Truncated && res.brought == nil
+	result := r.Plan > 0 && res.partial()
 	if end.event != statemachine.Report || !forbidden && !result {
 		return
 	}
@@ -267,9 +267,12 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 }
 
 // forbidsCut reports whether the task forbids that so much of an output is kept nowhere.
-func (r *round) forbidsCut(res *result) bool {
-	return r.Spec.OnCut == task.OnCutFail && res.cut() != nil
-}
+func (r *round) forbidsCut(res *result) bool { return res.forbidden(r.Spec.OnCut) }
+
+func (res *result) forbidden(onCut string) bool { return onCut == task.OnCutFail && res.cut() != nil }
+
+// partial reports whether what tasks that need this one would get is not all that it brought.
+func (res *result) partial() bool { return res.stdout.Truncated && res.brought == nil }
 
 // whyCut is why not all of an output is kept, where that is forbidden.
 func (r *round) whyCut(res *result, forbidden bool) string {
