@@ -33,14 +33,19 @@ type health struct{ alive, ready error }
 func serve(t *testing.T, sp *storetest.Space, h *health) http.Handler {
 	t.Helper()
 	m := manager.New(storetest.At(t, sp.Where, sp.Namespace, nil), "test", manager.Options{})
+	return New(Options{
+		Manager: m, Gateway: gatewayOf(t, sp), Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+func gatewayOf(t *testing.T, sp *storetest.Space) *worker.Gateway {
+	t.Helper()
 	gateway, err := worker.NewGateway(storetest.At(t, sp.Where, sp.Namespace, nil), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = gateway.Close() })
-	return New(Options{
-		Manager: m, Gateway: gateway, Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
-	})
+	return gateway
 }
 
 func ask(t *testing.T, h http.Handler, method, path string) *httptest.ResponseRecorder {

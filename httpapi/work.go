@@ -101,7 +101,7 @@ type turnIn struct {
 
 func (a *api) takeTurn(ctx context.Context, in *turnIn) (*body[worker.RoundAnswer], error) {
 	if in.Body.Slots > 0 && in.Body.Wait > 0 {
-		if err := a.waiting.enter("workers that wait"); err != nil {
+		if err := a.waiting.enter("turns that wait"); err != nil {
 			return nil, err
 		}
 		defer a.waiting.leave()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -138,9 +140,33 @@ func TestWork(t *testing.T) {
 	if log := running.Log[len(running.Log)-1].Text; !strings.Contains(log, "halfway") {
 		t.Errorf("%q", log)
 	}
+	if r := running.Rounds[0]; r.Progress.Part == nil || *r.Progress.Part != 0.5 || r.Progress.Text != "half" {
+		t.Errorf("%+v", r.Progress)
+	}
+	if err := c.sp.Store.Follow(t.Context(), id, time.Minute, true); err != nil {
+		t.Fatal(err)
+	}
+	part := fmt.Sprintf(`{"incarnation":1,"task":%d,"round":0,"claim":%q,"output":"aGk=","output_offset":3}`, id, a.Claim)
+	if w := f.ask(t, http.MethodPost, "/news", part); w.Code != http.StatusNoContent {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	chunks, _, err := c.sp.Store.Chunks(t.Context(), id, "", time.Second)
+	if err != nil || len(chunks) != 1 || chunks[0].Stream != "output" || chunks[0].Offset != 3 || string(chunks[0].Data) != "hi" {
+		t.Errorf("%+v, %v", chunks, err)
+	}
+	blob, err := c.m.PutStdin(t.Context(), strings.NewReader("five lines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := f.ask(t, http.MethodGet, "/blobs/"+strings.TrimPrefix(blob, "blob:sha256="), ""); w.Code != http.StatusOK || w.Body.String() != "five lines" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 	second := c.open(t)
 	report := endOf(&a, `"exit_code":0,"output":"YQD/Cg==","result":"7","user_time":1.5,"max_memory":1000,"eta":"2030-01-01T00:00:00Z"`)
 	got := f.turn(t, report+`,"slots":1`)
+	if len(got.Tasks) == 1 && got.Tasks[0].Left != task.Seconds(math.MaxInt64) { // null
+		t.Errorf("%+v", got.Tasks[0])
+	}
 	if got.Outcomes[0] != (worker.ReportOutcome{Task: id, Outcome: "recorded"}) || len(got.Tasks) != 1 || got.Tasks[0].Task != second {
 		t.Errorf("%+v", got)
 	}
@@ -252,6 +278,13 @@ func TestWorkIsStopped(t *testing.T) {
 	}
 	if got := c.task(t, stopped); got.State != statemachine.Terminated || got.Rounds[0].Output != "hi" {
 		t.Errorf("%+v", got)
+	}
+	if err := c.sp.Store.TellOverdue(t.Context(), c.sp.Task(t, overdue)); err != nil {
+		t.Fatal(err)
+	}
+	beat = want[worker.Standing](t, f.ask(t, http.MethodPut, "/session", fmt.Sprintf(`{"incarnation":%d,"busy":2}`, f.incarnation)), http.StatusOK)
+	if !slices.Equal(beat.Stops, []worker.Stop{{Task: overdue, Ended: worker.EndedOverdue}}) {
+		t.Errorf("%+v", beat)
 	}
 	if o := f.report(t, &b, `"ended":"timed_out"`); o.Outcome != "recorded" {
 		t.Errorf("%+v", o)
@@ -425,10 +458,31 @@ func TestWorkWaits(t *testing.T) {
 	}
 }
 
+// There is room for so many that wait.
+func TestWorkersThatWait(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, task.TokenAdmin)
+	f := c.worker(t, "w", `{}`)
+	a := newAPI(&Options{Manager: c.m, Gateway: gatewayOf(t, c.sp), Logger: slog.New(slog.DiscardHandler)})
+	a.waiting = make(room, 1)
+	f.handler = a
+	answer := f.waiting(t.Context(), t, 60)
+	wait.Eventually(t, time.Minute, func() bool { return len(a.waiting) == 1 }, "nobody waits")
+	text := fmt.Sprintf(`{"incarnation":%d,"request":"other","slots":1,"wait":60}`, f.incarnation)
+	wantProblem(t, f.ask(t, http.MethodPost, "/turn", text), http.StatusServiceUnavailable, "1 turns that wait are open")
+	c.open(t)
+	if got := wait.Receive(t, time.Minute, answer, "no task"); len(got.Tasks) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A worker that drains gets nothing until it is undrained, and one that is to stop is told so.
 func TestWorkIsOrdered(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, task.TokenAdmin)
+	if err := c.sp.Store.PublishLease(t.Context(), 3*statemachine.Second); err != nil {
+		t.Fatal(err)
+	}
 	f := c.worker(t, "w", `{}`)
 	order := func(o task.WorkerCommand) {
 		if _, err := c.m.CommandWorker(t.Context(), "w", o); err != nil {
@@ -461,6 +515,7 @@ func TestWorkIsOrdered(t *testing.T) {
 	}
 	last := c.open(t)
 	answer = f.waiting(t.Context(), t, 60) // it has been told, and gets nothing
+	wait.Never(t, 2*time.Second, func() bool { return len(answer) > 0 }, "it is told again, without a wait")
 	if _, err := c.m.CommandWorker(t.Context(), "w", task.NoCommand); err != nil {
 		t.Fatal(err)
 	}
@@ -482,6 +537,7 @@ func TestWorkWithResults(t *testing.T) {
 	go func() { ended <- serving.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	f := c.worker(t, "w", `{"labels":"commands=on"}`)
+	plan := "steps:\n  a: {source: 'command:a'}\n  b: {source: 'command:b', argv: [x], needs: [a]}\n"
 	next := func() worker.Assigned {
 		t.Helper()
 		got := wait.Receive(t, 30*time.Second, f.waiting(t.Context(), t, 25), "no answer")
@@ -490,8 +546,13 @@ func TestWorkWithResults(t *testing.T) {
 		}
 		return got.Tasks[0]
 	}
+	want[json.RawMessage](t, c.do(t, http.MethodPost, "/plans", plan, "Content-Type", planFile), http.StatusCreated)
+	cut := next()
+	f.report(t, &cut, `"exit_code":0,"output":"bm9pc2U=","output_bytes":100`)
+	if r := c.task(t, cut.Task).Rounds[0]; !strings.Contains(r.Error, "so it is not a result for the tasks that need it") {
+		t.Errorf("%+v", r)
+	}
 	for _, tt := range []struct{ result, argument string }{{"seven words", "seven words"}, {"a\\u0000b", ""}} {
-		plan := "steps:\n  a: {source: 'command:a'}\n  b: {source: 'command:b', argv: [x], needs: [a]}\n"
 		want[json.RawMessage](t, c.do(t, http.MethodPost, "/plans", plan, "Content-Type", planFile), http.StatusCreated)
 		a := next()
 		f.report(t, &a, `"exit_code":0,"output":"bm9pc2U=","result":"`+tt.result+`"`)
