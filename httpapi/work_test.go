@@ -458,6 +458,48 @@ func TestWorkWaits(t *testing.T) {
 	}
 }
 
+// A worker that waits hears at once of a task of a kind that was never there, and of what an operator changes.
+func TestWorkOfANewKind(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, task.TokenAdmin)
+	if err := c.sp.Store.PublishLease(t.Context(), 600*statemachine.Second); err != nil { // no heartbeat tells it
+		t.Fatal(err)
+	}
+	f := c.worker(t, "w", `{"classes":"encode"}`)
+	waits := make(chan struct{}, 1<<16)
+	c.sp.Server.Monitor(t, func(words []string) {
+		if strings.EqualFold(words[0], "blpop") && strings.HasPrefix(words[1], c.sp.Namespace+":") {
+			waits <- struct{}{}
+		}
+	})
+	c.sp.AddQueue(t, task.QueueSpec{Name: "night", Paused: true})
+	held := c.open(t, "queue", "night")
+	for _, begin := range []func() int64{
+		func() int64 { return c.open(t, "class", "encode") },
+		func() int64 {
+			if _, err := c.sp.Store.SetQueue(t.Context(), "night", func(q *task.QueueSpec) error { return q.Set("paused", "0") }); err != nil {
+				t.Fatal(err)
+			}
+			return held
+		},
+	} {
+		answer := f.waiting(t.Context(), t, 60)
+		wait.Receive(t, 20*time.Second, waits, "it does not wait")
+		id := begin()
+		got := wait.Receive(t, 20*time.Second, answer, "no answer")
+		for len(got.Tasks) == 0 {
+			got = wait.Receive(t, 20*time.Second, f.waiting(t.Context(), t, 60), "no answer")
+		}
+		if got.Tasks[0].Task != id {
+			t.Errorf("%+v", got)
+		}
+		f.report(t, &got.Tasks[0], `"exit_code":0`)
+		for len(waits) > 0 {
+			<-waits
+		}
+	}
+}
+
 // There is room for so many that wait.
 func TestWorkersThatWait(t *testing.T) {
 	t.Parallel()
@@ -537,7 +579,7 @@ func TestWorkWithResults(t *testing.T) {
 	go func() { ended <- serving.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	f := c.worker(t, "w", `{"labels":"commands=on"}`)
-	plan := "steps:\n  a: {source: 'command:a'}\n  b: {source: 'command:b', argv: [x], needs: [a]}\n"
+	plan := "steps:\n  a: {source: 'command:a', max_fails: 0}\n  b: {source: 'command:b', argv: [x], needs: [a]}\n"
 	next := func() worker.Assigned {
 		t.Helper()
 		got := wait.Receive(t, 30*time.Second, f.waiting(t.Context(), t, 25), "no answer")

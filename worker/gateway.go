@@ -25,6 +25,7 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	sessions map[string]*remote // by the names of the workers, as they were seen last
+	rules    chan struct{}      // closed when the rules change, which begins another one
 }
 
 // gatewaySite is what a gateway talks to.
@@ -39,6 +40,33 @@ const mostSessions = 10_000
 
 // Close ends the connections.
 func (g *Gateway) Close() error { return g.close() }
+
+// rulesChanged ends all waits: there may be tasks of a kind that was never there, or a queue is not paused any more.
+func (g *Gateway) rulesChanged() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.sessions {
+		s.claims.rules.outdate()
+	}
+	close(g.rules)
+	g.rules = make(chan struct{})
+}
+
+// untilRules ends ctx when the rules change after this.
+func (g *Gateway) untilRules(ctx context.Context) (context.Context, context.CancelFunc) {
+	g.mu.Lock()
+	changed := g.rules
+	g.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
 
 // remote is the session of a worker that speaks through a gateway.
 type remote struct {

@@ -250,6 +250,8 @@ const drainLook = time.Second
 
 // claimOnce claims, behind a wait of at most d if the last claim got nothing.
 func (g *Gateway) claimOnce(ctx context.Context, s *remote, t *RoundTurn, last *ClaimReply, d time.Duration) (ClaimReply, error) {
+	waiting, end := g.untilRules(ctx) // before they are read
+	defer end()
 	request, err := s.claims.named(ctx, t, s.Incarnation)
 	if err != nil {
 		return ClaimReply{}, err
@@ -271,7 +273,7 @@ func (g *Gateway) claimOnce(ctx context.Context, s *remote, t *RoundTurn, last *
 	if next := timing.ToStd(last.Next.Sub(last.Now)); last.Next != statemachine.Never {
 		d = min(d, next)
 	}
-	got := g.site.WaitAndClaim(ctx, w, max(d, time.Millisecond), *request)
+	got := g.site.WaitAndClaim(waiting, w, max(d, time.Millisecond), *request)
 	if got.Woken != "" && (got.Claimed != nil || got.Reply.Unused || got.Reply.Stale) {
 		g.passOn(ctx, got.Woken)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/fetch"
@@ -98,5 +99,14 @@ func NewGateway(site *tdf.Site, waiting int) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Gateway{site: st, close: st.Close, sessions: map[string]*remote{}}, nil
+	g := &Gateway{site: st, sessions: map[string]*remote{}, rules: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	var listening sync.WaitGroup
+	listening.Go(func() { st.Listen(ctx, "", func() {}, g.rulesChanged, func(string) {}) })
+	g.close = func() error {
+		stop()
+		listening.Wait()
+		return st.Close()
+	}
+	return g, nil
 }

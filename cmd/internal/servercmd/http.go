@@ -26,7 +26,7 @@ func serveHTTP(
 		return func() {}, nil
 	}
 	log = log.With("server", name)
-	gateway, err := worker.NewGateway(site, httpapi.MostWaiting)
+	gateway, err := worker.NewGateway(site, httpapi.MostWaiting) //nolint:contextcheck // it listens until it is closed
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (a *app) token() *cobra.Command {
 		Use: tokenField, Aliases: []string{"tokens"}, Short: "Make access tokens for the HTTP interface, list and revoke them",
 		Long: "token makes, lists and revokes the access tokens of the namespace, which requests to the HTTP\n" +
 			"interface show. The role of a token is read, submit (also opens tasks), operate (also changes\n" +
-			"tasks, queues, nodes and workers) or admin (also makes and revokes tokens).",
+			"tasks, queues, nodes and workers), admin (also makes and revokes tokens), or work (is a worker).",
 		Example: "  tdf-manager token add ci --role submit --expires 90d > ci.token\n" +
 			"  tdf-manager token ls\n  tdf-manager token rm ci",
 	}
@@ -53,9 +53,9 @@ func (a *app) tokenAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME --role ROLE", Short: "Make a token and print it",
 		Long: "add prints a new token, once: only its hash is kept. Its holder may do what its role allows,\n" +
-			"so write it into a file that nobody else can read.",
+			"so write it into a file that nobody else can read. One of role work is named after its worker.",
 		Example: "  (umask 077; tdf-manager token add ci --role submit --expires 90d > ci.token)\n" +
-			"  tdf-manager token add grafana --role read\n" +
+			"  tdf-manager token add lab-1 --role work\n" +
 			"  tdf-manager token add ci --role submit --dry-run",
 		Args: cobra.ExactArgs(1), RunE: a.withManager(t.do),
 	}
