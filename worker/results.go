@@ -256,7 +256,7 @@ func (r *round) readResult(file *control.Reader) error {
 // tasks need it. One that is added while this is reported finds the output cut itself.
 func (r *round) refuseCut(ctx context.Context, end *ending) {
 	res := &end.result
-	forbidden := r.forbidsCut(res)
+	forbidden := res.forbidden(r.Spec.OnCut)
 	result := r.Plan > 0 && res.partial()
 	if end.event != statemachine.Report || !forbidden && !result {
 		return
@@ -266,9 +266,7 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 	}
 }
 
-// forbidsCut reports whether the task forbids that so much of an output is kept nowhere.
-func (r *round) forbidsCut(res *result) bool { return res.forbidden(r.Spec.OnCut) }
-
+// forbidden reports whether a task with this on_cut forbids that so much of an output is kept nowhere.
 func (res *result) forbidden(onCut string) bool { return onCut == task.OnCutFail && res.cut() != nil }
 
 // partial reports whether what tasks that need this one would get is not all that it brought.

@@ -26,7 +26,7 @@ func (r *round) returnFiles(ctx context.Context, v fetch.Version, res *result, e
 		return err // somebody has stopped it, and it is not known whether the files are whole
 	}
 	text, _ := (&ending{result: *res}).errorText(r.Spec.FailOn)
-	success := err == nil && text == "" && !r.forbidsCut(res)
+	success := err == nil && text == "" && !res.forbidden(r.Spec.OnCut)
 	if !success && r.Spec.ReturnOn != task.ReturnOnEnd {
 		return err
 	}
