@@ -74,6 +74,7 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, detail 
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))
+	t.Cleanup(func() { sp.Server.Restart(t) }) // when nobody asks it any more: its users are gone then
 	var h health
 	handler := serve(t, sp, &h)
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -89,7 +90,6 @@ func TestHealth(t *testing.T) {
 	wantProblem(t, ask(t, handler, http.MethodGet, "/healthz"), http.StatusServiceUnavailable, "for 2m")
 	h = health{}
 	sp.Server.Stop(t)
-	t.Cleanup(func() { sp.Server.Restart(t) })
 	wantProblem(t, ask(t, handler, http.MethodGet, "/readyz"), http.StatusServiceUnavailable, "cannot ask Redis")
 	if w := ask(t, handler, http.MethodGet, "/healthz"); w.Code != http.StatusOK {
 		t.Errorf("without Redis: %d %s", w.Code, w.Body)
@@ -278,9 +278,9 @@ func TestMetricsOfOddNames(t *testing.T) {
 func TestMetricsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))
+	t.Cleanup(func() { sp.Server.Restart(t) })
 	handler := serve(t, sp, &health{})
 	sp.Server.Stop(t)
-	t.Cleanup(func() { sp.Server.Restart(t) })
 	if got := metrics(t, handler, sp.Namespace); len(got) != 1 || got["tdf_redis_up"] != "0" {
 		t.Errorf("%v", got)
 	}
