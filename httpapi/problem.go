@@ -58,7 +58,7 @@ func retryAfter(err error) error {
 
 // conflicts are what cannot be done because of what is there.
 var conflicts = []error{
-	task.ErrRequestKey, task.ErrNotEnded, task.ErrNeedsResults, task.ErrWaits, task.ErrPlanState, task.ErrQueueExists,
+	task.ErrRequestKey, task.ErrKeyTaken, task.ErrNotEnded, task.ErrNeedsResults, task.ErrWaits, task.ErrPlanState, task.ErrQueueExists,
 	task.ErrQueueInUse, task.ErrNodeInUse, task.ErrGone, task.ErrDamaged, task.ErrTokenExists, task.ErrRecordChanged, series.ErrExists,
 	statemachine.ErrStale,
 }

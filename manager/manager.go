@@ -71,7 +71,7 @@ type Settings struct {
 	RoundDuration time.Duration
 	// BatchSize is how many tasks are opened or archived in one call. Default 100.
 	BatchSize int
-	// KeyTTL is how long Spec.Key of a task is remembered. Default 7 days, at least 1 min.
+	// KeyTTL is how long a task has its Spec.Key from when it was opened, unless it lives longer. Default 7 days, at least 1 min.
 	KeyTTL time.Duration
 	// HandlerBackoff is the pause before a task is given again to a handler that has
 	// returned an error. It doubles each time, up to HandlerBackoffMax. Default 1 s, 1 min.

@@ -233,7 +233,7 @@ func TestSubmitAllTellsProgress(t *testing.T) {
 	}
 }
 
-// A key is remembered for as long as the settings say.
+// A task has its key for as long as the settings say, and while it lives.
 func TestKeyTTL(t *testing.T) {
 	t.Parallel()
 	site, clock := tdftest.New(t)
@@ -245,8 +245,29 @@ func TestKeyTTL(t *testing.T) {
 		t.Errorf("after 59 minutes it is task %d, and was %d", again, first)
 	}
 	clock.Advance(time.Hour)
+	if again := submit(t, m, "good", key); again != first {
+		t.Errorf("while task %d lives, there is also task %d", first, again)
+	}
+	cancel(t, m, first)
 	if again := submit(t, m, "good", key); again == first {
 		t.Error("the key is never forgotten")
+	}
+}
+
+// A task whose key another one has is refused, if it runs something else; the error says which it is.
+func TestKeyTaken(t *testing.T) {
+	t.Parallel()
+	site, _ := tdftest.New(t)
+	m := manager.New(site, "test", manager.Options{Settings: manager.Settings{BatchSize: 2}})
+	key := func(s *task.Spec) { s.Key = "nightly" }
+	first := submit(t, m, "good", key)
+	specs := slices.Repeat([]task.Spec{{Program: "good", Class: "good"}}, 5)
+	specs[3] = task.Spec{Program: "other", Key: "nightly"}
+	opened, err := m.SubmitAll(t.Context(), slices.Values(specs))
+	bad, _ := errors.AsType[*manager.SpecError](err)
+	taken, _ := errors.AsType[*task.KeyTakenError](err)
+	if len(opened) != 2 || bad == nil || bad.Index != 3 || taken == nil || *taken != (task.KeyTakenError{Key: "nightly", Task: first}) {
+		t.Errorf("%d opened, %v", len(opened), err)
 	}
 }
 

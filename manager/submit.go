@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -284,6 +285,8 @@ func (s *submission) await(ctx context.Context) error {
 	switch {
 	case errors.Is(f.err, task.ErrRequestKey):
 		return fmt.Errorf("%w: %q", task.ErrRequestKey, s.key)
+	case errors.Is(f.err, task.ErrKeyTaken):
+		return f.keyTaken()
 	case f.err != nil:
 		return f.err
 	case len(f.tasks) != len(f.batch.tasks):
@@ -294,6 +297,13 @@ func (s *submission) await(ctx context.Context) error {
 	s.m.logOpened(ctx, f.tasks, f.batch.specs)
 	s.progress(len(s.opened))
 	return nil
+}
+
+// keyTaken says which task was refused.
+func (f *inflight) keyTaken() error {
+	taken, _ := errors.AsType[*task.KeyTakenError](f.err)
+	i := slices.IndexFunc(f.batch.tasks, func(d task.Definition) bool { return d.Text("key") == taken.Key })
+	return &SpecError{Index: f.place + i, Err: taken}
 }
 
 // resend opens a batch by the rules of queues that are in force now.

@@ -204,7 +204,7 @@ func Redefine(fields map[string]string) (Definition, error) {
 
 // DefinitionNames are the names of the fields that [Redefine] reads.
 func DefinitionNames() []string {
-	return names(func(f *Field) bool { return f.Name != "key" && f.Name != "hold" })
+	return names(func(f *Field) bool { return f.Name != "key" && f.Name != "key_until" && f.Name != "hold" })
 }
 
 // definition is that with the given texts, and else the defaults of TDF.
@@ -237,6 +237,9 @@ func (d *Definition) check() error {
 	from, _ := statemachine.ParseTime(start)
 	if to, _ := statemachine.ParseTime(end); from > to {
 		return bad("start_after", start, "earlier than end_before = "+end)
+	}
+	if until := d.Text("key_until"); until == KeyUntilEnd && d.Text("key") == "" {
+		return bad("key_until", until, "empty without a key")
 	}
 	if variables := d.Text("variables"); variables != "" {
 		return checkUnmasked(variables)

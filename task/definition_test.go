@@ -19,7 +19,7 @@ func TestEveryField(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
-		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "return_to": "file:/shared", "stdin": "blob:sha256=" + strings.Repeat("0a", 32), "memory_max": "2097152", "pids_max": "100", "nice": "10",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "key_until": "end", "return_to": "file:/shared", "stdin": "blob:sha256=" + strings.Repeat("0a", 32), "memory_max": "2097152", "pids_max": "100", "nice": "10",
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2,memory_max=on,pids_max=on", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
@@ -223,7 +223,8 @@ func TestDefineRefuses(t *testing.T) {
 		"no queue":          {func(s *task.Spec) { s.Queue = "a b" }, "queue", nil},
 		"no env":            {func(s *task.Spec) { s.Env = "a b" }, "env", nil},
 		"no word":           {func(s *task.Spec) { s.FailOn = "stdout" }, "fail_on", nil},
-		"long key":          {func(s *task.Spec) { s.Key = strings.Repeat("k", 257) }, "key", nil},
+		"long key":          {func(s *task.Spec) { s.Key = strings.Repeat("k", 4097) }, "key", nil},
+		"no key":            {func(s *task.Spec) { s.KeyUntil = task.KeyUntilEnd }, "key_until", nil},
 		"two lines":         {func(s *task.Spec) { s.Hold = "a\nb" }, "hold", nil},
 		"long step":         {func(s *task.Spec) { s.Step = strings.Repeat("s", 129) }, "step", nil},
 	} {
@@ -301,7 +302,7 @@ func TestSetRefuses(t *testing.T) {
 		"program": "", "fail_on": "sometimes", "start_after": "inf", "end_before": "NaN", "timeout": "0.0000001", "max_fails": "1.5",
 		"max_timeouts": "-1", "max_losses": "many", "max_faults": "-1", "charge": "nobody", "archive": "never", "retry_delay": "-5m", "retry_backoff": "0.5",
 		"retry_max_delay": "0", "retry_jitter": "2", "retry_exit_codes": "1, 2", "fatal_exit_codes": "256", "queue": "a b", "env": "a:b",
-		"labels": "a", "resources": "gpu=0", "priority": "1001", "key": strings.Repeat("k", 257), "hold": strings.Repeat("h", 1025),
+		"labels": "a", "resources": "gpu=0", "priority": "1001", "key": strings.Repeat("k", 4097), "key_until": "never", "hold": strings.Repeat("h", 1025),
 		"args": "none", "step": "a\nb", "argv": `{"a":1}`, "variables": `{"A":"***"}`,
 	} {
 		before := d.Values()

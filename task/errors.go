@@ -1,6 +1,9 @@
 package task
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors that more than one package returns; match them with errors.Is. A value that
 // cannot be used is a *statemachine.FieldError; find it with errors.As.
@@ -67,6 +70,8 @@ var (
 	ErrNoRoom = errors.New("no room for a blob")
 	// ErrRecordChanged means that a record is not as it was when it was read: see [RecordChangedError].
 	ErrRecordChanged = errors.New("the record was changed meanwhile")
+	// ErrKeyTaken means that a task with that key runs something else: see [KeyTakenError].
+	ErrKeyTaken = errors.New("a task with that key runs something else")
 	// ErrRequestKey means that a request key was used for other tasks before.
 	ErrRequestKey = errors.New("the request key was used for other tasks")
 )
@@ -81,3 +86,22 @@ func (e missingError) Error() string { return string(e) }
 func (e missingError) Is(target error) bool {
 	return target == ErrNotFound || e == ErrPurged && target == ErrNoTask
 }
+
+// KeyTakenError is a task that is not opened, since the task with that id, or one of the same submission if it is 0, has its
+// key and runs something else: another program, source or class, or on another input. It matches [ErrKeyTaken].
+type KeyTakenError struct {
+	Key  string
+	Task int64
+}
+
+// Error names the key, and says what to do.
+func (e *KeyTakenError) Error() string {
+	who := "another task of the submission"
+	if e.Task > 0 {
+		who = fmt.Sprintf("task %d", e.Task)
+	}
+	return fmt.Sprintf("key %q: %s has it, and runs something else: give another key, or the program and input of that one", e.Key, who)
+}
+
+// Is reports whether target is ErrKeyTaken.
+func (e *KeyTakenError) Is(target error) bool { return target == ErrKeyTaken }

@@ -480,7 +480,7 @@ func checkSource(s string) error {
 
 // The longest texts for people, in bytes.
 const (
-	maxKey  = 256
+	maxKey  = 4096
 	maxHold = 1024 // also of a comment
 	maxStep = 128
 )

@@ -42,6 +42,12 @@ const (
 	ChargeProgram = "program" // those of the program and of its limits; others count as faults
 )
 
+// Values of Spec.KeyUntil. A task that has not ended has its key in any case.
+const (
+	KeyUntilTTL = "ttl" // it has it for [manager] key_ttl from when it was opened, by default seven days; the default
+	KeyUntilEnd = "end" // it has it until it ends, and no longer
+)
+
 // Values of Spec.Archive.
 const (
 	ArchiveByManager = "manager" // a manager archives the task, after its handlers; the default
@@ -129,10 +135,12 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	// Hold is why the task begins blocked, until an operator lets it go; empty: it
 	// does not.
 	Hold string
-	// Key makes the task unique in its queue for as long as [manager] key_ttl says,
-	// by default seven days: opened again with the same key, there is no second
-	// task. Empty for none.
+	// Key makes the task unique in its queue, a line of at most 4096 bytes: opened again with the same key, there is
+	// no second task, and one that runs something else is refused (see [KeyTakenError]). Empty for none. The task has
+	// it while it lives, or a retry of it does, and then as long as KeyUntil says.
 	Key string
+	// KeyUntil is KeyUntilTTL or KeyUntilEnd.
+	KeyUntil string
 
 	// Comment is a note for people, a line of at most 1024 bytes; empty for none.
 	Comment string

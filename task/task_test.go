@@ -36,7 +36,7 @@ func TestDecode(t *testing.T) {
 	want := task.Spec{
 		Program: "p", Source: "https://u:secret@h/p.zip", Argv: []string{"a <b>"}, Timeout: 90500 * time.Millisecond,
 		Retry: task.Retry{Limit: task.Unlimited, Backoff: 1}, MaxTimeouts: task.AtMost(0), MaxLosses: task.AtMost(int(sm.DefaultMaxLosses)), MaxFaults: task.AtMost(int(sm.DefaultMaxFaults)),
-		FailOn: task.FailOnAny, OnCut: task.OnCutKeep, ReturnOn: task.ReturnOnSuccess, Charge: task.ChargeAll, Archive: task.ArchiveByManager, Workdir: task.WorkdirByWorker, Queue: task.DefaultQueue, Labels: []string{"a=1", "b=2"}, Resources: map[string]int{"gpu": 1}, Comment: "why", Args: task.ArgsWords, Step: "s",
+		FailOn: task.FailOnAny, OnCut: task.OnCutKeep, ReturnOn: task.ReturnOnSuccess, Charge: task.ChargeAll, Archive: task.ArchiveByManager, Workdir: task.WorkdirByWorker, Queue: task.DefaultQueue, KeyUntil: task.KeyUntilTTL, Labels: []string{"a=1", "b=2"}, Resources: map[string]int{"gpu": 1}, Comment: "why", Args: task.ArgsWords, Step: "s",
 		Needs: []task.Need{{Task: 3, On: task.NeedsSuccess}, {Task: 4, On: "any"}},
 	}
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
@@ -83,7 +83,7 @@ func TestTaskJSON(t *testing.T) {
 		"fails": 2, "timeouts": 0, "losses": 0, "releases": 0, "faults": 0, "failed_nodes": ["n1", "n2"], "cut": ["output", "files"],
 		"created": "2023-11-14T22:13:20.000001Z", "not_before": "1970-01-01T00:00:01.5Z", "retry_of": 5, "plan": 2, "step": "s",
 		"program": "p", "source": "https://***@h/p.zip", "argv": ["a <b>"], "end_before": "inf", "timeout": 90.5, "queue": "default",
-		"max_fails": "unlimited", "max_timeouts": 0, "max_losses": 3, "max_faults": 10, "fail_on": "any", "on_cut": "keep", "return_on": "success", "charge": "all", "archive": "manager", "workdir": "worker",
+		"max_fails": "unlimited", "max_timeouts": 0, "max_losses": 3, "max_faults": 10, "fail_on": "any", "on_cut": "keep", "return_on": "success", "key_until": "ttl", "charge": "all", "archive": "manager", "workdir": "worker",
 		"retry_delay": 0, "retry_backoff": 1, "retry_max_delay": "inf", "retry_jitter": 0, "priority": 0, "comment": "why",
 		"labels": ["a=1", "b=2"], "resources": {"gpu": 1}, "needs": [{"task": 3, "on": "success"}, {"task": 4, "on": "any"}],
 		"log": [

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -58,8 +60,145 @@ func TestKeys(t *testing.T) {
 	if from, last, err := sp.Store.Watermark(t.Context()); from != last || err != nil {
 		t.Errorf("the watermark is at %d of %d: %v", from, last, err)
 	}
-	if ttl := sp.Raw.TTL(t.Context(), sp.Key("key:7:default:k")).Val().Hours(); ttl < 160 || ttl > 168 {
-		t.Errorf("the key is remembered for %v hours", ttl)
+}
+
+// TestKeyOfATask: a task has its key while it lives, or a retry of it does, and then until its time is over; once it has left Redis too.
+func TestKeyOfATask(t *testing.T) {
+	t.Parallel()
+	const week = 7 * 24 * 3600 * second
+	for name, c := range map[string]struct {
+		until   string
+		life    func(t *testing.T, sp *storetest.Space)
+		at      statemachine.Duration // after the opening
+		another bool
+	}{
+		"it is open":                       {"", nil, week + second, false},
+		"it is open, until end":            {"end", nil, week + second, false},
+		"it has ended":                     {"", keyEnds, week - second, false},
+		"it has ended, week over":          {"", keyEnds, week + second, true},
+		"it has ended, until end":          {"end", keyEnds, 0, true},
+		"it is archived, until end":        {"end", keyArchived, 0, true},
+		"it is archived":                   {"", keyArchived, week - second, false},
+		"it is retried, until end":         {"end", keyRetried, week + second, false},
+		"its retry has ended, until end":   {"end", keyRetryEnds, 0, true},
+		"it has left Redis":                {"", keyPurged, week - second, false},
+		"it has left Redis, until end":     {"end", keyPurged, 0, true},
+		"Redis has lost it":                {"", keyLost, 0, true},
+		"it is damaged":                    {"", keyDamaged, week + second, false},
+		"an older release gave it the key": {"", keyOfOld, week - second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, key := range []string{"k", "*#:" + strings.Repeat("k", 4000)} {
+				sp := storetest.New(t)
+				sp.SetClock(t, noon)
+				keyed := withKey("", key)
+				storetest.Set(&keyed, "key_until", c.until)
+				openAll(t, sp, keyed)
+				if c.life != nil {
+					c.life(t, sp)
+				}
+				sp.SetClock(t, noon.Add(c.at))
+				if got := openAll(t, sp, keyed)[0]; got.Existing == c.another || (got.ID == 1) == c.another {
+					t.Errorf("it is %+v with a key of %d bytes", got, len(key))
+				}
+				if got := openAll(t, sp, keyed)[0]; !got.Existing {
+					t.Errorf("the next one is %+v with a key of %d bytes", got, len(key))
+				}
+			}
+		})
+	}
+}
+
+func keyEnds(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	must(t, sp, 1, statemachine.Manager, statemachine.Cancel)
+}
+
+func keyArchived(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	keyEnds(t, sp)
+	must(t, sp, 1, statemachine.Manager, statemachine.Archive)
+}
+
+func keyRetried(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	keyArchived(t, sp)
+	openAll(t, sp, retryOf(1))
+}
+
+func keyRetryEnds(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	keyRetried(t, sp)
+	must(t, sp, 2, statemachine.Manager, statemachine.Cancel)
+}
+
+func keyPurged(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	if _, _, err := sp.Store.KeepIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	keyArchived(t, sp)
+	key := sp.Raw.Keys(t.Context(), sp.Key("key:*")).Val()[0]
+	if got := purge(t, sp, 1); got[0] != upkeep.PurgeDone {
+		t.Fatalf("purged: %v", got)
+	}
+	if ttl := sp.Raw.TTL(t.Context(), key).Val().Hours(); ttl > 0 && (ttl < 160 || ttl > 168) {
+		t.Errorf("the key stays for %v hours", ttl)
+	}
+}
+
+func keyLost(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	sp.Raw.Del(t.Context(), sp.Key("task:1"))
+}
+
+func keyDamaged(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	sp.Raw.HDel(t.Context(), sp.Key("task:1"), "state")
+	sp.Raw.Set(t.Context(), sp.Key("task:1"), "damaged", 0)
+}
+
+func keyOfOld(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	key := sp.Raw.Keys(t.Context(), sp.Key("key:*")).Val()[0]
+	sp.Raw.Expire(t.Context(), key, time.Hour)
+	sp.Raw.HDel(t.Context(), sp.Key("task:1"), "key_expires", "key_work")
+}
+
+// TestKeyOfOtherWork: a task that does something else under a key is refused, with all of the request.
+func TestKeyOfOtherWork(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	openAll(t, sp, withKey("", "k"))
+	for name, field := range map[string][]string{
+		"program": {"program", "other"}, "source": {"source", "http://h/p.zip"}, "class": {"class", "c"}, "input": {"input", "x"},
+		"words": {"argv", `["x"]`}, "variables": {"variables", `{"A":"1"}`}, "stdin": {"stdin", "blob:sha256=" + strings.Repeat("0a", 32)},
+	} {
+		other := withKey("", "k")
+		storetest.Set(&other, field...)
+		twin := withKey("", "new")
+		storetest.Set(&twin, field...)
+		for _, c := range []struct {
+			specs []task.Definition
+			want  task.KeyTakenError
+		}{
+			{[]task.Definition{withKey("", ""), other}, task.KeyTakenError{Key: "k", Task: 1}},
+			{[]task.Definition{withKey("", "new"), twin}, task.KeyTakenError{Key: "new"}},
+		} {
+			_, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: c.specs})
+			if taken, ok := errors.AsType[*task.KeyTakenError](err); !ok || *taken != c.want || !errors.Is(err, task.ErrKeyTaken) {
+				t.Errorf("another %s: %v, want %+v", name, err, c.want)
+			}
+		}
+	}
+	later := withKey("", "k")
+	storetest.Set(&later, "start_after", noon.Text(), "priority", "5", "comment", "why", "timeout", "7")
+	if got := openAll(t, sp, later)[0]; got != (task.Opened{ID: 1, Existing: true}) {
+		t.Errorf("of the same work it is %+v", got)
+	}
+	if last, err := sp.Store.LastID(t.Context()); last != 1 || err != nil {
+		t.Errorf("%d tasks, error %v", last, err)
 	}
 }
 

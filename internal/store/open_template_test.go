@@ -90,7 +90,12 @@ func randomSpec(random *rand.Rand, i int, inPlan bool) task.Definition {
 		d.Grows = random.IntN(4) == 0
 		return d
 	}
-	d := storetest.Define(append(pairs, append(some("hold", "", "", "", "look first", "another reason"), some("key", "", "", "k1", "k2", fmt.Sprint(i))...)...)...)
+	pairs = append(pairs, some("hold", "", "", "", "look first", "another reason")...)
+	d := storetest.Define(pairs...)
+	if key := some("key", "", "", "k1", "k2", fmt.Sprint(i)); key[1] != "" { // tasks of one key do the same
+		key[1] += strings.Join([]string{d.Text("program"), d.Text("input"), d.Text("class")}, " ")
+		d = storetest.Define(append(append(pairs, key...), some("key_until", "", "end")...)...)
+	}
 	switch random.IntN(8) {
 	case 0:
 		d.RetryOf = 1

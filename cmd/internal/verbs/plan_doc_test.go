@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/ops/answer"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestPlanDocument runs the examples of docs/PLANFILE.md: each block of commands with
@@ -56,8 +56,8 @@ func runShown(t *testing.T, block string) (commands int) {
 // checkTaskFieldsNamed wants every field that a step may have in the document.
 func checkTaskFieldsNamed(t *testing.T, text string) {
 	t.Helper()
-	for _, name := range slices.Concat(answer.TaskFields(), []string{"needs", "args", "foreach"}) {
-		if !strings.Contains(text, "`"+name+"`") {
+	for _, name := range slices.Concat(task.DefinitionNames(), []string{"needs", "foreach"}) {
+		if name != "step" && !strings.Contains(text, "`"+name+"`") {
 			t.Errorf("the document does not name the field %s", name)
 		}
 	}

@@ -187,8 +187,8 @@ func withExitCode(err error) error {
 			fmt.Errorf("%w; it waits for the outcomes. Stop it first, or add --force", err))
 	case errors.Is(err, task.ErrUnreachable), errors.Is(err, task.ErrUnfit), errors.Is(err, task.ErrProtocol):
 		return cli.WithCode(cli.ExitRedis, err)
-	case errors.Is(err, task.ErrNotFound), errors.Is(err, task.ErrRequestKey), errors.Is(err, task.ErrNeedsResults),
-		errors.As(err, &field), errors.As(err, &filter):
+	case errors.Is(err, task.ErrNotFound), errors.Is(err, task.ErrRequestKey), errors.Is(err, task.ErrKeyTaken),
+		errors.Is(err, task.ErrNeedsResults), errors.As(err, &field), errors.As(err, &filter):
 		return cli.WithCode(cli.ExitUsage, err)
 	default:
 		return err

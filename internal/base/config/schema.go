@@ -113,7 +113,7 @@ func managerSection(m *Manager, pin *string) section {
 			{"round_duration", "1.3", seconds(&m.RoundDuration, shortest, longest), "Longest time between two passes over ended tasks; woken, the manager reacts at once."},
 			{"batch_size", "100", integer(&m.BatchSize, 1, 10000), "Most tasks opened or archived at once."},
 			{"pin", PinAuto, word(pin, PinAuto, PinRequire, PinOff), "What `submit`, `plan submit` and `plan run` do without `--pin`: `auto` has all tasks run the version of the program that its source holds now, where that can be read, and else the one that the first worker finds; `require` refuses what cannot be read; `off` pins nothing. In Go `manager.Options.Pin` says it."},
-			{"key_ttl", "604800", seconds(&m.KeyTTL, time.Minute, 366*longest), "How long the key of a submitted task is remembered (default: seven days). Until then no second task with that key is opened in the same queue."},
+			{"key_ttl", "604800", seconds(&m.KeyTTL, time.Minute, 366*longest), "How long a task has its key from when it was opened (default: seven days), and until it has ended in any case. Until then no second task with that key is opened in the same queue."},
 			{"handler_backoff", "1", seconds(&m.HandlerBackoff, 0, longest), "Pause before a task is given again to a handler that returned an error; doubles each time."},
 			{"handler_backoff_max", "60", seconds(&m.HandlerBackoffMax, 0, longest), "Longest such pause."},
 			{"handling_lease", "15", seconds(&m.HandlingLease, time.Second, time.Hour), "How long a manager may be silent before another one gets the tasks of its handlers, which are told to end before that. The other one watches for that long by its own clock, so a manager that has just begun takes nothing over at first."},

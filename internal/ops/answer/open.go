@@ -47,12 +47,6 @@ func WouldOpen(n int) *Submitted {
 	return &Submitted{IDs: []int64{}, Existing: []int64{}, DryRun: true, Count: &n}
 }
 
-// The fields of a task that are its own, and not for all tasks of a step.
-const (
-	keyField  = "key"
-	holdField = "hold"
-)
-
 // ReadTask reads the fields of a JSON object, which has the names of Redis' hash fields. Numbers may be numbers or texts; now is
 // what times such as +10m count from. What the object leaves out stays in spec.
 func ReadTask(spec *task.Spec, text string, now time.Time) error {
@@ -75,8 +69,17 @@ func ReadTask(spec *task.Spec, text string, now time.Time) error {
 	return nil
 }
 
-// readFields are the names that ReadTask knows.
-var readFields = sync.OnceValue(func() []string { return TaskFields(keyField, holdField) })
+// readFields are the names that ReadTask knows, sorted: of all fields but those of plans.
+var readFields = sync.OnceValue(func() []string {
+	var names []string
+	for _, f := range task.Fields() {
+		if !f.Planned {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+})
 
 func readObject(text string) (object map[string]json.RawMessage, err error) {
 	if json.Unmarshal([]byte(text), &object) == nil && object != nil {
@@ -87,19 +90,6 @@ func readObject(text string) (object map[string]json.RawMessage, err error) {
 		return nil, fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, cmp.Or(err, errors.New("it is null")))
 	}
 	return nil, errors.New("something follows the JSON object; write one object a line")
-}
-
-// TaskFields are the names of the fields that somebody can give to any task, those of
-// more included, sorted.
-func TaskFields(more ...string) []string {
-	var names []string
-	for _, f := range task.Fields() {
-		if own := f.Name == keyField || f.Name == holdField; !f.Planned && (!own || slices.Contains(more, f.Name)) {
-			names = append(names, f.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Meant asks for the known name that is nearest to an unknown one; if none is

@@ -160,10 +160,24 @@ func (k Keys) WakeQueue(queue string) string { return k.prefix + "wake_queue:" +
 // WakeNode is a list with at most one token: a place on the node is free again.
 func (k Keys) WakeNode(node string) string { return k.prefix + "wake_node:" + node }
 
-// Submitted holds the id that a key of a submission has made; it expires.
+// Submitted holds the id of the task that has a key in its queue. It expires when the task is gone.
 func (k Keys) Submitted(queue, key string) string {
-	return k.prefix + "key:" + strconv.Itoa(len(queue)) + ":" + queue + ":" + key
+	n := strconv.Itoa(len(queue))
+	if sum := LongKey(key); sum != "" {
+		n, key = n+"#", sum
+	}
+	return k.prefix + "key:" + n + ":" + queue + ":" + key
 }
+
+// LongKey stands for a key that is too long for the name of one in Redis; it is empty for others.
+func LongKey(key string) string {
+	if len(key) <= longestKey {
+		return ""
+	}
+	return Digest(key)
+}
+
+const longestKey = 256
 
 // Tally is a hash of outcomes to how many tasks of the queue came to them.
 func (k Keys) Tally(queue string) string { return k.prefix + "tally:" + queue }

@@ -65,6 +65,7 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 		"ready": Keys.Ready, "wake": Keys.Wake,
 	})
 	each(names, func(of *Subject) string { return of.Request }, map[string]func(Keys, string) string{"request": Keys.Request})
+	names["submitted"] = keyName{begins: "key:", whose: namespace, many: true}
 	names["blobs"] = keyName{whose: func(of *Subject) string { return Keys{}.Blobs(of.Family) }}
 	names["blob"] = keyName{whose: func(of *Subject) string { return Keys{}.Blob(of.Family, of.Blob) }, many: true}
 	each(names, namespace, map[string]func(Keys, string) string{

@@ -34,7 +34,7 @@ type OpenRequest struct {
 	Digest string
 	// Life is how long the request is remembered; 0 for 24 hours.
 	Life time.Duration
-	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
+	// KeyTTL is how long tasks have their keys, if they do not live longer; 0 for 7 days.
 	KeyTTL time.Duration
 	// Plan is the plan that all of them belong to, 0 for none. Job says that it is one whose tasks run at once: then those
 	// without keys are opened like tasks of no plan.
@@ -90,7 +90,7 @@ func (s *Tasks) Prepare(req OpenRequest) (*Opening, error) {
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
-// The error matches [conn.ErrRules] if they are others now, [task.ErrRequestKey], [task.ErrNoQueue], or
+// The error matches [conn.ErrRules] if they are others now, [task.ErrRequestKey], [task.ErrKeyTaken], [task.ErrNoQueue], or
 // [task.ErrNoTask] for a RetryOf that
 // is not there, or is of the plan: [task.ErrNoPlan], [task.ErrPlanState], [conn.ErrGrown], a *[NeedError]; then none is opened.
 func (o *Opening) Send(ctx context.Context) ([]task.Opened, error) {
@@ -135,6 +135,8 @@ func (req *OpenRequest) opened(r conn.Reply) ([]task.Opened, error) {
 		return nil, fmt.Errorf("open: %w", conn.ErrRules)
 	case "no queue":
 		return nil, NoQueue(r.Text(1))
+	case "key":
+		return nil, fmt.Errorf("open: %w", &task.KeyTakenError{Key: req.Specs[r.Number(1)-1].Text("key"), Task: r.Number(2)})
 	case "no task":
 		return nil, fmt.Errorf("open: task %d: %w", req.Specs[r.Number(1)-1].RetryOf, task.ErrNoTask)
 	case "plan":
@@ -164,8 +166,7 @@ func remembered(text string) []task.Opened {
 	return opened
 }
 
-// submissionTTL is how long a key of a submission is remembered where the
-// request does not say.
+// submissionTTL is how long a task has its key where the request does not say.
 const submissionTTL = 7 * 24 * time.Hour
 
 // versionText is a version of the rules as scripts compare it, empty for any.

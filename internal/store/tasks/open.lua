@@ -2,7 +2,7 @@
 -- KEYS meta, taskID, request, open, due, buckets, queues, blocked, setAside; then pairs: ready, wake; then the keys that
 --   tasks name: of a submission, or of a task that is repeated
 -- ARGV ttl (of the request, in seconds; 0 where a record remembers it), tasks (their number), open (state of open tasks), protocol (its version),
---   life (of submissions, in seconds), held (state of held tasks), plan (of all tasks, or ''), rules (their version, '' for any),
+--   life (of keys, in seconds), held (state of held tasks), plan (of all tasks, or ''), rules (their version, '' for any),
 --   digest (of what is asked for, in letters, or ''), due ('1' if a task has an end_before), marked ('1' if tasks are of a plan
 --   that is no job, have keys, or stand for others);
 --   then 0, or what a step of the plan is opened with (lib/planned.lua), or how the record is to be written that goes along
@@ -12,11 +12,12 @@
 --   then the number of templates, each: index of its bucket, '1' if its tasks are held, the places of the values of start_after and
 --     end_before, number of fields and values, these, number of values in which its tasks differ, their places
 --   then for each task: the index of its template if there are several, the values in which it differs; of marked ones also
---     which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of
---     further fields and values, these, number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
+--     which of the keys says that it is there ('' or number, from 1), 'retry' or until when it has its key, the id of a task that it replays
+--     or '', number of further fields and values, these (of one with a key first what stands for its work), number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
 -- Returns {'opened', ids} as the request remembers them: "first last", or "=" and each id, with "*" if it was there; then the digest.
 -- A refusal changes nothing: {'rules'}: other rules are in force; {'other'}: the request was made for something else; {'no queue', name};
--- {'no task', index from 1}: the task to repeat does not exist; {'plan', what is wrong (lib/planned.lua), ...}; {'record', version}: it is
+-- {'no task', index from 1}: the task to repeat does not exist; {'key', index from 1, id}: that task has its key and does
+-- other work, '' if it is one of the request; {'plan', what is wrong (lib/planned.lua), ...}; {'record', version}: it is
 -- another one now. With a record the ids are followed by its version.
 -- Sent again with the same request: the same ids, and nothing changes. An error, and nothing changes, if a task with a new
 -- id exists already or a key has another type.

@@ -174,7 +174,7 @@ func (c *openCall) marked() bool {
 // marks adds what is to be said of a task beside its fields.
 func (c *openCall) marks(args []any, d *task.Definition) []any {
 	key, how := c.identity(d)
-	fields := further(d)
+	fields := append(keyed(d), further(d)...)
 	if c.req.Record != nil {
 		fields = append(fields, c.req.Record.fields()...)
 	}
@@ -197,7 +197,7 @@ func (c *openCall) identity(d *task.Definition) (place any, how string) {
 	case d.RetryOf > 0:
 		name, how = c.keys.Task(d.RetryOf), "retry"
 	case key != "":
-		name, how = c.keys.Submitted(d.Text(QueueField), key), "key"
+		name, how = c.keys.Submitted(d.Text(QueueField), key), d.Text("key_until")
 	default:
 		return "", ""
 	}
@@ -212,6 +212,26 @@ func (c *openCall) identity(d *task.Definition) (place any, how string) {
 	}
 	return at, how
 }
+
+// keyed are the fields of a record that its key adds: first of all what stands for its work.
+func keyed(d *task.Definition) []string {
+	key := d.Text("key")
+	if key == "" || d.RetryOf > 0 {
+		return nil
+	}
+	work := make([]string, len(workFields))
+	for i, name := range workFields {
+		work[i] = d.Text(name)
+	}
+	fields := []string{"key_work", conn.Digest(work...)}
+	if sum := conn.LongKey(key); sum != "" {
+		fields = append(fields, "key_sum", sum)
+	}
+	return fields
+}
+
+// workFields are what a task does. Where, when and how often it does it may differ between two of one key.
+var workFields = []string{"program", "source", ClassField, "input", "argv", "variables", "stdin"}
 
 // further are fields of a record that no spec has, and their values.
 func further(d *task.Definition) (fields []string) {

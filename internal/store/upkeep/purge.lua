@@ -28,9 +28,16 @@ local function leave(plan, class)
   redis.pcall('ZREM', K.draining, 'p' .. plan, 'g' .. plan)
 end
 
+-- unkey lets a key that a purged task had be given again, at once or once its time is over.
+local function unkey(id, queue, key, sum, expires)
+  if queue == '' then queue = DEFAULT_QUEUE end
+  local name = K.submitted(#queue .. (sum and '#' or '') .. ':' .. queue .. ':' .. (sum or key))
+  if redis.pcall('GET', name) == id then redis.call('EXPIRE', name, text(math.max(0, tonumber(expires) - seconds))) end
+end
+
 local function one(id, rev, outcome, k)
   local index = K.archivedAs(outcome)
-  local t = redis.pcall('HMGET', KEYS[k], 'state', 'outcome', 'rev', 'plan', 'retried_by', 'replayed_by', 'skipped')
+  local t = redis.pcall('HMGET', KEYS[k], 'state', 'outcome', 'rev', 'plan', 'retried_by', 'replayed_by', 'skipped', 'queue', 'key', 'key_sum', 'key_expires')
   if not t.err and not t[1] then
     local range = redis.call('ZRANGEBYSCORE', K.purgedIDs, id, '+inf', 'LIMIT', '0', '1')[1]
     if range and tonumber(range) <= tonumber(id) then return 2 end
@@ -55,6 +62,7 @@ local function one(id, rev, outcome, k)
   redis.call('HDEL', K.follow, id)
   redis.call('HDEL', K.handling, id)
   redis.call('HINCRBY', K.purged, outcome, 1)
+  if tonumber(t[11] or '') then unkey(id, t[8] or '', t[9] or '', t[10], t[11]) end
   if t[4] and t[4] ~= '' then
     redis.pcall('ZREM', K.draining, 't' .. id)
     leave(string.match(t[4], '%d+') or '', not (t[5] and t[5] ~= '') and 'purged:' .. (t[7] == '1' and 'skipped' or outcome))

@@ -1,5 +1,20 @@
+-- holder is the task that has a key, and what stands for its work. Its record says until when it has it, unless it lives, or a retry of
+-- it. Once the record is gone the key expires; that of an older release does so in any case.
+local function holder(key)
+  local id = redis.call('GET', key)
+  local t = id and redis.pcall('HMGET', K.task(id), 'key_expires', 'key_work', 'state', 'outcome', 'retried_by')
+  if t and not t.err and not t[3] and redis.call('TTL', key) == -1 then return end -- Redis has lost the record
+  if not t or t.err or not t[1] or tonumber(t[1]) > select(2, now()) then return id or nil, t and t[2] or nil end
+  local one = t
+  while not one.err and ending(one[3], one[4]) do
+    if not one[5] or one[5] == '' then return end
+    one = redis.pcall('HMGET', K.task(one[5]), 'key_expires', 'key_work', 'state', 'outcome', 'retried_by')
+  end
+  return id, t[2] or nil
+end
+
 -- marks reads the marked tasks, which have keys, stand for others, or are of a plan, and which are there already: fewer are fresh then. It
--- returns {'no task', index} if what one repeats is not.
+-- returns {'no task', index} if what one repeats is not, and {'key', index, id} if the task that has its key does other work.
 local function marks()
   local made = {}
   tasks = {}
@@ -15,9 +30,12 @@ local function marks()
         t.former = old
         t.old = old[2] and old[2] ~= '' and old[2] or nil
       else
-        t.old = redis.call('GET', key) or nil
+        local work
+        t.old, work = holder(key)
+        if work and work ~= t.more[2] then return {'key', i, t.old} end
       end
       t.twin = not t.old and made[t.key] -- the same key twice in one request
+      if t.twin and t.how ~= 'retry' and t.twin.more[2] ~= t.more[2] then return {'key', i, ''} end
       made[t.key] = made[t.key] or t
     end
     if t.old or t.twin then fresh = fresh - 1 end
@@ -57,7 +75,9 @@ local function mark(t)
     redis.call('HSET', key, 'retried_by', t.id, 'rev', string.format('%d', following(redis.call('HGET', key, 'rev'))))
     superseded(t.former)
   elseif key then
-    redis.call('SET', key, t.id, 'EX', A.life)
+    local _, whole = now()
+    record[#record + 1], record[#record + 2] = 'key_expires', string.format('%d', t.how == 'end' and 0 or whole + tonumber(A.life))
+    redis.call('SET', key, t.id)
   end
   if t.replays ~= '' then replayed(K.task(t.replays), t.id) end
   return record, held
