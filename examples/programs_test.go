@@ -105,9 +105,9 @@ func (c *copied) program(t *testing.T, name string) *exec.Cmd {
 }
 
 // serve runs a server until the test ends.
-func serve(t *testing.T, namespace string) {
+func serve(t *testing.T, namespace string, settings ...string) {
 	t.Helper()
-	s, err := server.New(storetest.At(t, storetest.Where(redistest.Shared(t)), namespace, nil), server.Options{})
+	s, err := server.New(storetest.At(t, storetest.Where(redistest.Shared(t)), namespace, nil, settings...), server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

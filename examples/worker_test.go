@@ -8,14 +8,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/httpapi"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -47,6 +51,7 @@ shift
 case $1 in
 say) printf '%s.%s %s %s' "$TDF_TASK_ID" "$TDF_ROUND" "$MARK" "${TDF_TOKEN-none}"; printf ' [%s]' "$@" ;;
 fail) echo oops >&2; exit 3 ;;
+note) echo "$TDF_ROUND" >>"$2" ;;
 hang) sleep 1000 & sleep 1000 ;;
 esac
 `
@@ -63,12 +68,12 @@ type place struct {
 }
 
 // newPlace makes a site, with a server and HTTP.
-func newPlace(t *testing.T, class string) *place {
+func newPlace(t *testing.T, class string, settings ...string) *place {
 	t.Helper()
 	p := &place{sp: storetest.New(t), class: class, name: "w-1", program: filepath.Join(t.TempDir(), "doing")}
 	p.mark = p.sp.Namespace
 	hosttest.WriteProgram(t, p.program, doing, 0o755)
-	serve(t, p.sp.Namespace)
+	serve(t, p.sp.Namespace, settings...)
 	p.m = manager.New(storetest.At(t, p.sp.Where, p.sp.Namespace, nil), "test", manager.Options{})
 	gateway, err := worker.NewGateway(storetest.At(t, p.sp.Where, p.sp.Namespace, nil), 10)
 	if err != nil {
@@ -166,6 +171,43 @@ func TestForeignWorkers(t *testing.T) {
 			}
 			p.leaves(t)
 		})
+	}
+}
+
+// A worker begins no round that others may have, because its answer came late.
+func TestForeignWorkerIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "", "server.worker_timeout=1")
+	notes := filepath.Join(t.TempDir(), "notes")
+	id := p.open(t, []string{"note", notes})
+	site, err := url.Parse(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httputil.NewSingleHostReverseProxy(site)
+	front.ModifyResponse = func(r *http.Response) error {
+		if strings.HasSuffix(r.Request.URL.Path, "/turn") {
+			p.awaitLoss(t, id)
+		}
+		return nil
+	}
+	s := httptest.NewServer(front)
+	t.Cleanup(s.Close)
+	p.url = s.URL
+	p.start(t, "worker.py", "python3")
+	p.becomes(t, id, statemachine.Succeeded)
+	if text, err := os.ReadFile(notes); err != nil || strings.HasPrefix(string(text), "0") {
+		t.Errorf("the rounds %q have run, %v; want none that was lost", text, err)
+	}
+}
+
+// awaitLoss waits until a task that is in its first round has lost its worker.
+func (p *place) awaitLoss(t *testing.T, id int64) {
+	t.Helper()
+	for timing.Pause(t.Context(), 10*time.Millisecond) {
+		if got, err := p.m.Task(t.Context(), id); err != nil || got.State != statemachine.Running || got.Losses > 0 {
+			return
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func (f *foreign) ask(t *testing.T, method, path, text string) *httptest.Respons
 func (f *foreign) turn(t *testing.T, members string) worker.RoundAnswer {
 	t.Helper()
 	f.requests++
-	text := fmt.Sprintf(`{"incarnation":%d,"request":"r%d"`, f.incarnation, f.requests)
+	text := fmt.Sprintf(`{"incarnation":%d,"request":"r-%d"`, f.incarnation, f.requests)
 	if members != "" {
 		text += "," + members
 	}
@@ -189,7 +189,7 @@ func TestWork(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	for _, w := range []*httptest.ResponseRecorder{
-		f.ask(t, http.MethodPut, "/session", `{"incarnation":1}`), f.ask(t, http.MethodPost, "/turn", `{"incarnation":1,"slots":1,"request":"x"}`),
+		f.ask(t, http.MethodPut, "/session", `{"incarnation":1}`), f.ask(t, http.MethodPost, "/turn", `{"incarnation":1,"slots":1,"request":"x-1"}`),
 	} {
 		wantProblem(t, w, http.StatusGone, "lease")
 	}
@@ -402,7 +402,7 @@ func TestWorkMalformed(t *testing.T) {
 func (f *foreign) waiting(ctx context.Context, t *testing.T, seconds int) <-chan worker.RoundAnswer {
 	t.Helper()
 	f.requests++
-	text := fmt.Sprintf(`{"incarnation":%d,"request":"r%d","slots":1,"wait":%d}`, f.incarnation, f.requests, seconds)
+	text := fmt.Sprintf(`{"incarnation":%d,"request":"r-%d","slots":1,"wait":%d}`, f.incarnation, f.requests, seconds)
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, root+"/workers/"+f.name+"/turn", strings.NewReader(text))
 	r.Header.Set("Authorization", "Bearer "+f.token)
 	r.Header.Set("Content-Type", "application/json")
@@ -510,7 +510,7 @@ func TestWorkersThatWait(t *testing.T) {
 	f.handler = a
 	answer := f.waiting(t.Context(), t, 60)
 	wait.Eventually(t, time.Minute, func() bool { return len(a.waiting) == 1 }, "nobody waits")
-	text := fmt.Sprintf(`{"incarnation":%d,"request":"other","slots":1,"wait":60}`, f.incarnation)
+	text := fmt.Sprintf(`{"incarnation":%d,"request":"other-1","slots":1,"wait":60}`, f.incarnation)
 	wantProblem(t, f.ask(t, http.MethodPost, "/turn", text), http.StatusServiceUnavailable, "1 turns that wait are open")
 	c.open(t)
 	if got := wait.Receive(t, time.Minute, answer, "no task"); len(got.Tasks) != 1 {

@@ -50,7 +50,7 @@ func TestGatewaysAreOne(t *testing.T) {
 	first, second := gateway(t, sp), gateway(t, sp)
 	session := registered(t, first, "w", worker.SessionRequest{Slots: 3, Labels: "zone=a"})
 	ids := sp.Open(t, storetest.Define("program", "p", "source", "s", "labels", "zone=a", "timeout", "10", "max_timeouts", "2"), storetest.Spec(), storetest.Spec())
-	claim := worker.RoundTurn{Incarnation: session, Slots: 3, Request: "r"}
+	claim := worker.RoundTurn{Incarnation: session, Slots: 3, Request: "r-1"}
 	got := took(t, second, "w", claim)
 	if again := took(t, first, "w", claim); len(got.Tasks) != 3 || !slices.EqualFunc(again.Tasks, got.Tasks, func(a, b worker.Assigned) bool {
 		return a.RoundRef == b.RoundRef && slices.Contains(ids, a.Task)
@@ -100,13 +100,13 @@ func TestGatewayCallsOff(t *testing.T) {
 	sp := storetest.New(t)
 	g := gateway(t, sp)
 	session := registered(t, g, "w", worker.SessionRequest{})
-	turn := worker.RoundTurn{Incarnation: session, Slots: 1, Request: "r"}
+	turn := worker.RoundTurn{Incarnation: session, Slots: 1, Request: "r-1"}
 	if got := took(t, g, "w", turn); len(got.Tasks) != 0 {
 		t.Fatalf("%+v", got)
 	}
 	id := sp.Open(t, storetest.Spec())[0]
 	late, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
-		Worker: "w", Incarnation: session, Node: "host", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1,
+		Worker: "w", Incarnation: session, Node: "host", Request: "r-1", Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	})
 	if err != nil || len(late.Tasks) != 0 {
 		t.Errorf("%+v, %v", late, err)
@@ -114,9 +114,33 @@ func TestGatewayCallsOff(t *testing.T) {
 	if got := took(t, g, "w", turn); len(got.Tasks) != 0 {
 		t.Errorf("sent again: %+v", got)
 	}
-	turn.Request = "r2"
+	turn.Request = "r-2"
 	if got := took(t, g, "w", turn); len(got.Tasks) != 1 || got.Tasks[0].Task != id {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A turn that a proxy sends once more gets nothing once there was a later one, whatever came of that.
+func TestGatewayHearsAnEcho(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	g := gateway(t, sp)
+	session := registered(t, g, "w", worker.SessionRequest{})
+	claim := func(name string) int {
+		t.Helper()
+		return len(took(t, g, "w", worker.RoundTurn{Incarnation: session, Slots: 1, Request: name}).Tasks)
+	}
+	for _, name := range []string{"r-8", "r-9", "r-10"} { // they get nothing
+		claim(name)
+	}
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
+	for _, c := range []struct {
+		name string
+		gets int
+	}{{"r-8", 0}, {"r-9", 0}, {"r-8", 0}, {"r-11", 1}, {"r-9", 0}, {"r-12", 1}, {"r-11", 0}, {"r-12", 1}, {"other-1", 1}} {
+		if got := claim(c.name); got != c.gets {
+			t.Errorf("%s gets %d tasks, want %d", c.name, got, c.gets)
+		}
 	}
 }
 
@@ -128,7 +152,7 @@ func TestGatewayWithoutRedis(t *testing.T) {
 	g := gateway(t, sp)
 	session := registered(t, g, "w", worker.SessionRequest{})
 	sp.Open(t, storetest.Spec())
-	turn := worker.RoundTurn{Incarnation: session, Slots: 1, Request: "r"}
+	turn := worker.RoundTurn{Incarnation: session, Slots: 1, Request: "r-1"}
 	got := took(t, g, "w", turn)
 	srv.Stop(t)
 	t.Cleanup(func() { srv.Restart(t) }) // what comes after a test looks at its Redis

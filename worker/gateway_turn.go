@@ -17,8 +17,9 @@ type RoundTurn struct {
 	Reports []RoundEnd `json:"reports,omitempty" maxItems:"40" doc:"How rounds ended."`
 	// Slots is for how many tasks the worker has room, once the reports are made; 0 claims nothing.
 	Slots int `json:"slots,omitempty" minimum:"0" maximum:"1000" doc:"For how many tasks it has room now; without it none are given out."`
-	// Request names the claim: sent again, it gets the same tasks. One claim of a worker is under way at a time.
-	Request string `json:"request,omitempty" pattern:"^[A-Za-z0-9_-]{1,64}$" doc:"With slots, a name for the claim, unlike any before."`
+	// Request names the claim, as a name for the process and a number that rises with each claim: NAME-NUMBER. Sent again, it gets
+	// the same tasks, and none once there is a later one. One claim of a worker is under way at a time.
+	Request string `json:"request,omitempty" pattern:"^[A-Za-z0-9_-]{1,48}-[0-9]{1,15}$" doc:"With slots, which claim it is: a name and a number, such as a-1. Numbers rise with each claim."`
 	// Wait is how long to wait if no task is due, at most a minute. Default: not at all.
 	Wait task.Seconds `json:"wait,omitempty" doc:"How long to wait for a task, in seconds, at most 60."`
 	// Busy is how many rounds it runs, for those who look at workers.
@@ -31,7 +32,7 @@ const mostWait = time.Minute
 func (t *RoundTurn) check() error {
 	switch {
 	case t.Slots > 0 && t.Request == "":
-		return &statemachine.FieldError{Field: "request", Value: "", Want: "a name for the claim, unlike any before"}
+		return &statemachine.FieldError{Field: "request", Value: "", Want: "a name and a number, such as a-1: numbers rise with each claim"}
 	case t.Wait < 0 || time.Duration(t.Wait) > mostWait:
 		return &statemachine.FieldError{Field: "wait", Value: t.Wait.String(), Want: fmt.Sprintf("from 0 to %v", mostWait)}
 	}

@@ -7,8 +7,7 @@ import base64, contextlib, hashlib, http.client, io, json, os, re, shutil, signa
 import time, types, uuid
 from urllib import error, request
 API, TOKEN = f"{sys.argv[1].rstrip('/')}/api/v1/workers/{sys.argv[2]}", os.environ["TDF_TOKEN"]
-SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # before 3.11.4
-me = types.SimpleNamespace(task=None, idle=True, stopping=False)  # idle: no program runs that SIGTERM has to end
+me = types.SimpleNamespace(task=None, idle=True, stopping=False, process=uuid.uuid4().hex, claims=iter(range(sys.maxsize)))
 
 def ask(method, path, body=None, timeout=15):
     "Sends a request until it is answered: what is sent twice counts once. Answers of 4xx are an error.HTTPError."
@@ -35,25 +34,25 @@ def prepare(source, directory):  # puts the program there, and returns the comma
         raise ValueError(f"the SHA-256 of what was fetched is not {sha256}")
     if re.search(r"^http.*[/=]run\.sh(\?|$)", place):
         with open(os.open(directory + "/run.sh", os.O_CREAT | os.O_WRONLY, 0o755), "wb") as script: script.write(data)
-    else:
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive: archive.extractall(directory, **SAFELY)
+    else: tarfile.open(fileobj=io.BytesIO(data)).extractall(directory, **{"filter": "data"} if hasattr(tarfile, "data_filter") else {})
     return command
 
-def run(task):  # returns how it ended
+def run(task, asked):  # returns how it ended
     end, ended = time.monotonic() + (1e9 if task["left"] is None else task["left"]), ""
     env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | task.get("variables", {})
     env |= {"TDF_TASK_ID": str(task["task"]), "TDF_ROUND": str(task["round"])}
-    me.heard, me.told, me.task = time.monotonic() - me.lease / 3, "", task["task"]
+    me.heard, me.told, me.task = asked - me.lease / 3, "", task["task"]
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             if "stdin" in task: raise ValueError("this worker has nothing for stdin")
             words, none = [prepare(task["source"], directory), *task["argv"]], subprocess.DEVNULL
+            if time.monotonic() > asked + me.lease / 3 and beat() or me.told: return {"ended": me.told}  # others may have it by now
             me.idle = False
             program = subprocess.Popen(words, cwd=directory, env=env, stdin=none, stdout=out, stderr=err, start_new_session=True)
         except Exception as e: return {"why": f"{type(e).__name__}: {e}"[:5000], "class": "fetch"}
         while program.poll() is None and not ended:
-            now = time.monotonic()  # after a lease without an answer others get the task
-            ended = me.told or "timed_out" * (now > end) or "handed_back" * (me.stopping or now > me.heard + me.lease)
+            now = time.monotonic()  # after a lease without an answer, others get the task
+            ended = me.told or "timed_out" * (now > end) or "handed_back" * (me.stopping or now > me.heard + me.lease * 0.9)
             with contextlib.suppress(subprocess.TimeoutExpired): program.wait(0.05)
         with contextlib.suppress(ProcessLookupError): os.killpg(program.pid, signal.SIGKILL)
         how = {"ended": ended, "exit_code" if program.wait() >= 0 else "signal": abs(program.returncode)}
@@ -62,29 +61,30 @@ def run(task):  # returns how it ended
         return {key: said for key, said in how.items() if said != ""}
 
 def beat():
-    while not time.sleep(me.lease / 3):
-        asked, task = time.monotonic(), me.task
-        if task is None: continue  # a turn waits
-        try: told = json.loads(ask("PUT", "/session", {"incarnation": me.incarnation, "busy": 1}))
-        except error.HTTPError: told = {"order": "", "stops": [{"task": task, "ended": "handed_back"}]}  # the session is over
-        me.heard, me.stopping = asked, me.stopping or told["order"] == "stop"
-        me.told = "".join(stop["ended"] for stop in told["stops"] if stop["task"] == me.task)
+    asked, task = time.monotonic(), me.task
+    try: told = json.loads(ask("PUT", "/session", {"incarnation": me.incarnation, "busy": 1}))
+    except error.HTTPError: told = {"order": "", "stops": [{"task": task, "ended": "handed_back"}]}  # the session is over
+    me.heard, me.stopping = asked, me.stopping or told["order"] == "stop"
+    me.told = "".join(stop["ended"] for stop in told["stops"] if stop["task"] == me.task)
+
+def beats():
+    while not time.sleep(me.lease / 3): me.task is None or beat()  # it is none while a turn waits
 
 def stop(*_):
     me.stopping = True
-    if me.idle: raise KeyboardInterrupt
+    if me.idle: raise KeyboardInterrupt  # no program runs that has to be ended
 
 def work():
-    vars(me).update(json.loads(ask("POST", "/session", {"labels": "commands=on", "identity": uuid.uuid4().hex})))  # incarnation, lease
-    threading.Thread(target=beat, daemon=True).start()
+    vars(me).update(json.loads(ask("POST", "/session", {"labels": "commands=on", "identity": me.process})))  # incarnation, lease
+    threading.Thread(target=beats, daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT): signal.signal(number, stop)
     turn, reports, name = {}, [], lambda task: {key: task[key] for key in ("task", "round", "claim")}
     with contextlib.suppress(KeyboardInterrupt):
         while not me.stopping:
-            turn = {"incarnation": me.incarnation, "reports": reports, "slots": 1, "request": uuid.uuid4().hex, "wait": 60}
-            answer = json.loads(ask("POST", "/turn", turn, timeout=75))
+            turn = {"incarnation": me.incarnation, "reports": reports, "slots": 1, "request": f"{me.process}-{next(me.claims)}", "wait": 60}
+            asked, answer = time.monotonic(), json.loads(ask("POST", "/turn", turn, timeout=75))
             me.stopping |= answer["order"] == "stop"
-            reports = [name(task) | run(task) for task in answer["tasks"] if not me.stopping]
+            reports = [name(task) | run(task, asked) for task in answer["tasks"] if not me.stopping]
             me.task, me.idle = None, True
     me.idle = False
     while True:
@@ -96,4 +96,4 @@ def work():
 try: work()
 except error.HTTPError as e:
     if e.code == 410 and not me.stopping: os.execv(sys.executable, [sys.executable, *sys.argv])  # the session is over: begin again
-    sys.exit(e.code != 410 and f"{e}: {e.read().decode()}")
+    sys.exit(e.code != 410 and f"{e}: {e.read(9999).decode(errors='replace')}")

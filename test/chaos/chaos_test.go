@@ -57,6 +57,7 @@ type trial struct {
 	rnd     *rand.Rand
 	fleet   *crew
 	places  places
+	proxy   *proxy
 	watch   *watcher
 	endings []ending
 	// trouble is until when members may end by themselves: Redis is away, or was.
@@ -87,6 +88,7 @@ func newTrial(t *testing.T, s settings, r *report) *trial {
 		rnd: rand.New(rand.NewPCG(s.seed, 0)), places: findPlaces(t, sp, r), clock: clock,
 	}
 	tr.write(t)
+	tr.proxy = newProxy(t, s.seed, 3)
 	tr.fleet = tr.newFleet(t, build(t, tr.dir))
 	tr.watch = newWatcher(t, sp)
 	return tr
@@ -109,11 +111,13 @@ func (tr *trial) write(t *testing.T) {
 	t.Helper()
 	t.Setenv("CHAOS_LEDGER", filepath.Join(tr.dir, "ledger"))
 	t.Setenv("CHAOS_CANARY", filepath.Join(tr.dir, "canary"))
+	t.Setenv("PATH", filepath.Join(tr.dir, "bin")+":"+os.Getenv("PATH"))
 	programs := filepath.Join(tr.dir, "programs")
 	for name, text := range map[string]string{
 		"chaos.cfg":           fmt.Sprintf(config, tr.Where.Host, tr.Namespace, programs),
 		"source/run.sh":       program,
 		"ledger":              "",
+		"bin/chaos":           fmt.Sprintf(commandFile, os.Getenv("CHAOS_LEDGER"), tr.Namespace, filepath.Join(tr.dir, "source", "run.sh")),
 		"handled":             "",
 		"programs/.directory": "",
 		"canary/sub/bird":     canary,

@@ -55,6 +55,7 @@ func (tr *trial) checkTrace(t *testing.T) {
 	t.Helper()
 	events := tr.events(t)
 	tr.report.Events = len(events)
+	tr.checkForeigners(t, events)
 	if len(events) == 0 {
 		tr.report.violate(illegal, "there are no events")
 	}

@@ -38,6 +38,7 @@ func (tr *trial) checkFaults(t *testing.T) {
 	t.Helper()
 	r := tr.report
 	r.Verdicts, r.Restarts = tr.fleet.verdicts(t), tr.fleet.again
+	maps.Copy(r.Faults, tr.proxy.struck())
 	if tr.duration < enough {
 		return
 	}

@@ -1,7 +1,8 @@
 // Package chaos proves that nothing is lost and nothing is counted twice while
 // everything that can fail does.
 //
-// Its test starts three servers, six workers and two managers on a redis-server
+// Its test starts three servers, seven workers, six workers over HTTP behind a proxy that
+// cuts, delays and repeats, and two managers on a redis-server
 // of its own (append-only file, everysec), opens tasks all the time whose programs
 // succeed, fail, take too long, crash, print much or leave children behind, and
 // does harm at random: it kills and freezes every member, takes workers away for

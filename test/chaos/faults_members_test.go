@@ -15,22 +15,29 @@ func (tr *trial) memberCards() []card {
 	freeze := func(as role, c class) card {
 		return card{c, func(t *testing.T) bool { t.Helper(); return tr.freeze(t, as, c) }}
 	}
-	gone := card{workerGone, tr.lose}
+	gone := func(as role, c class) card {
+		return card{c, func(t *testing.T) bool { t.Helper(); return tr.lose(t, as, c) }}
+	}
 	return slices.Concat(
-		slices.Repeat([]card{kill(worker, workerKill)}, 6), []card{gone, gone},
+		slices.Repeat([]card{kill(worker, workerKill)}, 6), slices.Repeat([]card{gone(worker, workerGone)}, 2),
+		[]card{kill(foreign, foreignKill), gone(foreign, foreignGone)},
 		slices.Repeat([]card{freeze(worker, workerFreeze)}, 2),
 		[]card{kill(server, serverKill), freeze(server, serverFreeze)},
 		slices.Repeat([]card{kill(manager, managerKill)}, 2), []card{freeze(manager, managerFreeze)},
 	)
 }
 
-// pick chooses a member that is there; nil if there is none.
+// pick chooses a member that is there; nil if there is none. Of those over HTTP, of which there are many and which are seldom hit,
+// it is one that was hit least.
 func (tr *trial) pick(as role) *member {
 	there := slices.DeleteFunc(tr.fleet.of(as), func(m *member) bool { return !m.alive() })
 	if len(there) == 0 {
 		return nil
 	}
 	m := there[tr.rnd.IntN(len(there))]
+	if as == foreign {
+		m = slices.MinFunc(there, func(a, b *member) int { return a.hits - b.hits })
+	}
 	m.hits++
 	return m
 }
@@ -51,13 +58,13 @@ func (tr *trial) kill(t *testing.T, as role, c class) bool {
 }
 
 // lose kills a worker that comes back after a while only.
-func (tr *trial) lose(t *testing.T) bool {
+func (tr *trial) lose(t *testing.T, as role, c class) bool {
 	t.Helper()
-	m := tr.pick(worker)
+	m := tr.pick(as)
 	if m == nil {
 		return false
 	}
-	tr.awaitAfter(t, m, workerGone)
+	tr.awaitAfter(t, m, c)
 	m.lose(tr.absence(longest), nil)
 	return true
 }
@@ -68,7 +75,7 @@ func (tr *trial) lose(t *testing.T) bool {
 func (tr *trial) awaitAfter(t *testing.T, m *member, c class) {
 	t.Helper()
 	switch m.role {
-	case worker:
+	case worker, foreign:
 		tr.watch.await(c, tr.watch.freed(t.Context(), m.name))
 	case server:
 		tr.watch.await(c, servedMore())

@@ -24,12 +24,19 @@ const (
 	clockStep     class = "clock stepped"
 	diskFull      class = "disk full"
 	networkCut    class = "network cut"
+	foreignKill   class = "worker over HTTP killed"
+	foreignGone   class = "worker over HTTP gone"
+	requestCut    class = "request cut"
+	answerCut     class = "answer cut"
+	requestDelay  class = "request delayed"
+	requestTwice  class = "request sent twice"
 )
 
 // classes are all, in the order of the report.
 var classes = []class{
 	workerKill, workerGone, workerFreeze, serverKill, serverFreeze, managerKill, managerFreeze,
 	redisKill, redisFreeze, redisForgets, scriptFlush, clockStep, diskFull, networkCut,
+	foreignKill, foreignGone, requestCut, answerCut, requestDelay, requestTwice,
 }
 
 // longest is how long something is away at most: a worker is found dead, or comes
@@ -141,6 +148,7 @@ func (tr *trial) absence(most time.Duration) time.Duration {
 // until those that gave up meanwhile are back.
 func (tr *trial) calm(t *testing.T) {
 	t.Helper()
+	tr.proxy.calm()
 	cameTrue(2*longest, func() bool {
 		tr.undo(t, time.Now())
 		tr.tend(t)

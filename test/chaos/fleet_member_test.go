@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ const (
 	server  role = "server"
 	worker  role = "worker"
 	manager role = "manager"
+	foreign role = "worker over HTTP"
 )
 
 // member is one program of the fleet. Only the test's goroutine uses it: what
@@ -23,6 +25,7 @@ type member struct {
 	name string
 	role role
 	args []string
+	env  []string // beside that of the test
 	dir  string
 	log  io.Writer
 
@@ -45,6 +48,7 @@ type span struct{ from, to time.Time }
 func (m *member) start() error {
 	cmd := exec.Command(m.args[0], m.args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, m.log, m.log
+	cmd.Env = append(os.Environ(), m.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", m.name, err)
@@ -62,6 +66,7 @@ func (m *member) start() error {
 func (m *member) kill() {
 	_ = m.cmd.Process.Kill()
 	<-m.ended
+	m.killAll()
 }
 
 // lose kills it, to come back after a while only; then restored is called.

@@ -36,14 +36,15 @@ func (tr *trial) newFleet(t *testing.T, bin string) *crew {
 		}
 		_ = logs.Close()
 	})
-	for i := range 3 {
+	for i := range tr.proxy.servers {
 		name := fmt.Sprintf("server-%d", i+1)
-		f.add(t, server, name, tr.dir, filepath.Join(bin, "tdf-server"), name, "../chaos.cfg")
+		f.add(t, server, name, tr.dir, filepath.Join(bin, "tdf-server"), name, "../chaos.cfg", "--set", "http.listen="+tr.proxy.servers[i])
 	}
 	tdfWorker := filepath.Join(bin, "tdf-worker")
 	for i, layer := range layers {
 		name := fmt.Sprintf("worker-%d", i+1)
-		f.add(t, worker, name, tr.dir, tdfWorker, name, "../chaos.cfg", "--set", "worker.containment="+layer)
+		f.add(t, worker, name, tr.dir, tdfWorker, name, "../chaos.cfg", "--set", "worker.containment="+layer,
+			"--set", "worker.commands="+[]string{"off", "on"}[i%2])
 	}
 	f.add(t, worker, "worker-brief", tr.dir, tdfWorker, "worker-brief", "../chaos.cfg", "--set", "worker.env="+brief.word)
 	f.add(t, worker, diskWorker, tr.dir, tr.places.onDisk(tdfWorker, diskWorker, "../chaos.cfg")...)
@@ -51,12 +52,20 @@ func (tr *trial) newFleet(t *testing.T, bin string) *crew {
 	for _, name := range []string{"manager-1", "manager-2"} {
 		f.add(t, manager, name, tr.dir, filepath.Join(bin, "handler"), "../chaos.cfg", "../handled", name)
 	}
+	tr.addForeigners(t, f)
 	return f
 }
 
 func (f *crew) add(t *testing.T, as role, name, dir string, args ...string) {
 	t.Helper()
+	f.addWith(t, nil, as, name, dir, args...)
+}
+
+// addWith adds a member with an environment of its own.
+func (f *crew) addWith(t *testing.T, env []string, as role, name, dir string, args ...string) {
+	t.Helper()
 	m := &member{name: name, role: as, args: args, dir: filepath.Join(dir, name), log: f.logs}
+	m.env = append(env, "HOME="+m.dir)
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +108,11 @@ func (tr *trial) tend(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.away() || m.alive() {
+			continue
+		}
+		if m.role == foreign {
+			tr.report.OverHTTP.Restarts++
+			m.back = now.Add(second)
 			continue
 		}
 		if now.After(tr.trouble) && now.After(m.cut) {

@@ -22,6 +22,9 @@ const second = time.Second
 // done meanwhile, so that there is work all the time and little in the end.
 const perSecond = 4
 
+// commandsPerSecond is how many of them are opened in a second that workers over HTTP may run too.
+const commandsPerSecond = 6
+
 // briefPerSecond is how many brief tasks are opened in a second.
 const briefPerSecond = 25
 
@@ -46,6 +49,9 @@ func (tr *trial) startOpening(t *testing.T) *opener {
 			batch := slices.Repeat([]kind{brief}, briefPerSecond)
 			for i := range perSecond {
 				batch = append(batch, kinds[(n+i)%len(kinds)])
+			}
+			for i := range commandsPerSecond {
+				batch = append(batch, commands[(n/perSecond*commandsPerSecond+i)%len(commands)])
 			}
 			o.open(context.WithoutCancel(ctx), s, batch)
 		}

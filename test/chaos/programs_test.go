@@ -49,6 +49,8 @@ worker_timeout=2
 events=10000000
 [worker]
 slots=2
+commands=off
+labels=fetches=on
 kill_grace=0.5
 environment=CHAOS_LEDGER, CHAOS_CANARY
 program_dir=%s
@@ -67,6 +69,7 @@ type kind struct {
 	timeout               string
 	maxFails, maxTimeouts string
 	outcome               statemachine.State
+	command               bool // any worker runs it that runs commands, also over HTTP
 }
 
 const (
@@ -77,29 +80,48 @@ const (
 // kinds come in turn. Where a task is to end otherwise than succeeded it has
 // little room to do so, and all others have much: disks fill up under them.
 var kinds = []kind{
-	{"ok", "3", often, inf, statemachine.Succeeded},
-	{"long", inf, often, inf, statemachine.Succeeded}, // only the loss of its worker ends a round
-	{"moody", "3", often, inf, statemachine.Succeeded},
-	{"nap", "3", often, inf, statemachine.Succeeded},
-	{"slow", "3", often, inf, statemachine.Succeeded},
-	{"forks", "3", often, inf, statemachine.Succeeded},
-	{"fail", "3", "2", inf, statemachine.Failed},
-	{"huge", "3", often, inf, statemachine.Succeeded},
-	{"hang", "2", often, "1", statemachine.TimedOut},
-	{"deaf", "2", often, "1", statemachine.TimedOut},
-	{"crash", "3", often, inf, statemachine.Succeeded},
-	{"mount", "3", often, inf, statemachine.Succeeded},
+	{"ok", "3", often, inf, statemachine.Succeeded, false},
+	{"long", inf, often, inf, statemachine.Succeeded, false}, // only the loss of its worker ends a round
+	{"moody", "3", often, inf, statemachine.Succeeded, false},
+	{"nap", "3", often, inf, statemachine.Succeeded, false},
+	{"slow", "3", often, inf, statemachine.Succeeded, false},
+	{"forks", "3", often, inf, statemachine.Succeeded, false},
+	{"fail", "3", "2", inf, statemachine.Failed, false},
+	{"huge", "3", often, inf, statemachine.Succeeded, false},
+	{"hang", "2", often, "1", statemachine.TimedOut, false},
+	{"deaf", "2", often, "1", statemachine.TimedOut, false},
+	{"crash", "3", often, inf, statemachine.Succeeded, false},
+	{"mount", "3", often, inf, statemachine.Succeeded, false},
+}
+
+// commands come in turn too. A round of those without a timeout that no worker knows of would never end.
+var commands = []kind{
+	{"ok", inf, often, inf, statemachine.Succeeded, true},
+	{"moody", inf, often, inf, statemachine.Succeeded, true},
+	{"nap", inf, often, inf, statemachine.Succeeded, true},
+	{"long", inf, often, inf, statemachine.Succeeded, true},
+	{"ok", inf, often, inf, statemachine.Succeeded, true},
+	{"fail", inf, "2", inf, statemachine.Failed, true},
+	{"nap", inf, often, inf, statemachine.Succeeded, true},
+	{"crash", inf, often, inf, statemachine.Succeeded, true},
+	{"ok", inf, often, inf, statemachine.Succeeded, true},
+	{"slow", "3", often, inf, statemachine.Succeeded, true},
+	{"nap", inf, often, inf, statemachine.Succeeded, true},
+	{"hang", "2", often, "1", statemachine.TimedOut, true},
 }
 
 // brief tasks run on one worker only, and there are enough of them for it to claim ahead.
-var brief = kind{"brief", "3", often, inf, statemachine.Succeeded}
+var brief = kind{"brief", "3", often, inf, statemachine.Succeeded, false}
 
 func (k kind) spec() task.Definition {
 	return storetest.Spec(func(s *task.Definition) {
 		if k == brief {
 			storetest.Set(s, "env", brief.word)
 		}
-		storetest.Set(s, "program", "chaos", "source", "rsync:../source/run.sh", "input", k.word)
+		storetest.Set(s, "program", "chaos", "source", "rsync:../source/run.sh", "input", k.word, "labels", "fetches=on")
+		if k.command {
+			storetest.Set(s, "source", "command:chaos", "labels", task.CommandsLabel)
+		}
 		storetest.Set(s, "timeout", k.timeout, "max_fails", k.maxFails, "max_timeouts", k.maxTimeouts, "max_losses", inf)
 	})
 }

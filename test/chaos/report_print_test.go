@@ -62,6 +62,8 @@ func (r *report) table() string {
 	line("%d tasks\tbegun that were claimed ahead", r.Ahead)
 	line("%d mounts\tleft by programs that were killed", r.Mounts)
 	line("%d losses\tof history noticed: %d tasks forgotten, %d rounds run again", r.HistoryLosses, r.Forgotten, r.RunAgain)
+	line("%d rounds\treported over HTTP, in %d requests: outcomes %v; %d restarts", r.OverHTTP.Reported, r.OverHTTP.Requests, r.OverHTTP.Outcomes,
+		r.OverHTTP.Restarts)
 	line("%d steps\treplayed against the state machine", r.Events)
 	line("\nbroken\ttimes")
 	for _, p := range promises {

@@ -77,7 +77,8 @@ type report struct {
 	Forgotten     int `json:"forgotten"`
 	// RunAgain counts the rounds that ran twice, or beside a later one, because of
 	// such a loss.
-	RunAgain int `json:"run_again"`
+	RunAgain int      `json:"run_again"`
+	OverHTTP overHTTP `json:"over_http"`
 	// Events is how many steps were replayed.
 	Events     int            `json:"events"`
 	Broken     map[broken]int `json:"broken"`

@@ -29,7 +29,7 @@ var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn
 	"take": {
 		Libs: []string{conn.LibArgs, conn.LibLog, conn.LibTypes, conn.LibWake}, Meta: []string{"retention"}, Writes: true, Relieves: true,
 	},
-	"halt":    {Libs: []string{conn.LibWake}, Writes: true, Relieves: true},
+	"halt":    {Libs: []string{conn.LibWake, "session"}, Writes: true, Relieves: true},
 	"stop":    {Libs: []string{conn.LibArgs, conn.LibLog}, Writes: true, Relieves: true},
 	"remind":  {Libs: []string{conn.LibWake}, Writes: true, Relieves: true},
 	"prune":   {Libs: []string{conn.LibTypes}, Writes: true},
