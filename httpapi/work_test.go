@@ -484,7 +484,19 @@ func TestWorkOfANewKind(t *testing.T) {
 		},
 	} {
 		answer := f.waiting(t.Context(), t, 60)
-		wait.Receive(t, 20*time.Second, waits, "it does not wait")
+		for waits := waits; waits != nil; {
+			select {
+			case <-waits:
+				waits = nil
+			case got := <-answer: // what was told of the rules meanwhile ends a turn
+				if len(got.Tasks) > 0 {
+					t.Fatalf("%+v", got)
+				}
+				answer = f.waiting(t.Context(), t, 60)
+			case <-time.After(20 * time.Second):
+				t.Fatal("it does not wait")
+			}
+		}
 		id := begin()
 		got := wait.Receive(t, 20*time.Second, answer, "no answer")
 		for len(got.Tasks) == 0 {
@@ -582,11 +594,13 @@ func TestWorkWithResults(t *testing.T) {
 	plan := "steps:\n  a: {source: 'command:a', max_fails: 0}\n  b: {source: 'command:b', argv: [x], needs: [a]}\n"
 	next := func() worker.Assigned {
 		t.Helper()
-		got := wait.Receive(t, 30*time.Second, f.waiting(t.Context(), t, 25), "no answer")
-		if len(got.Tasks) != 1 {
-			t.Fatalf("%+v", got)
+		for range 10 { // the first task of a kind ends a turn without it
+			if got := wait.Receive(t, 30*time.Second, f.waiting(t.Context(), t, 25), "no answer"); len(got.Tasks) == 1 {
+				return got.Tasks[0]
+			}
 		}
-		return got.Tasks[0]
+		t.Fatal("no task")
+		return worker.Assigned{}
 	}
 	want[json.RawMessage](t, c.do(t, http.MethodPost, "/plans", plan, "Content-Type", planFile), http.StatusCreated)
 	cut := next()
@@ -606,13 +620,12 @@ func TestWorkWithResults(t *testing.T) {
 			f.report(t, &b, `"exit_code":0`)
 			continue
 		}
-		answer := f.waiting(t.Context(), t, 25)
-		wait.Eventually(t, 25*time.Second, func() bool {
+		wait.Eventually(t, time.Minute, func() bool {
+			if got := wait.Receive(t, 20*time.Second, f.waiting(t.Context(), t, 1), "no answer"); len(got.Tasks) != 0 {
+				t.Errorf("%+v", got)
+			}
 			b := c.task(t, a.Task+1)
 			return len(b.Rounds) > 0 && strings.Contains(b.Rounds[0].Error, "cannot be an argument: it contains a NUL byte")
 		}, "task %d has not failed", a.Task+1)
-		if got := wait.Receive(t, 20*time.Second, answer, "no answer"); len(got.Tasks) != 0 {
-			t.Errorf("%+v", got)
-		}
 	}
 }

@@ -252,6 +252,12 @@ func TestKeyTTL(t *testing.T) {
 	if again := submit(t, m, "good", key); again == first {
 		t.Error("the key is never forgotten")
 	}
+	freed := func(s *task.Spec) { s.Key, s.KeyUntil = "freed", task.KeyUntilEnd }
+	first = submit(t, m, "good", freed)
+	cancel(t, m, first)
+	if again := submit(t, m, "good", freed); again == first {
+		t.Error("what has ended has its key")
+	}
 }
 
 // A task whose key another one has is refused, if it runs something else; the error says which it is.

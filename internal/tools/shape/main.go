@@ -38,8 +38,8 @@ import (
 // submissions have, from files of their own.
 func rows() []row {
 	return []row{
-		{"Go lines", 94500, (*house).lines},
-		{"Go lines of the product", 80950, (*house).productLines},
+		{"Go lines", 94600, (*house).lines},
+		{"Go lines of the product", 81000, (*house).productLines},
 		{"Go files", 454, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 5, (*house).tasks},
