@@ -19,7 +19,7 @@ type RoundTurn struct {
 	Slots int `json:"slots,omitempty" minimum:"0" maximum:"1000" doc:"For how many tasks it has room now; without it none are given out."`
 	// Request names the claim, as a name for the process and a number that rises with each claim: NAME-NUMBER. Sent again, it gets
 	// the same tasks, and none once there is a later one. One claim of a worker is under way at a time.
-	Request string `json:"request,omitempty" pattern:"^[A-Za-z0-9_-]{1,48}-[0-9]{1,15}$" doc:"With slots, which claim it is: a name and a number, such as a-1. Numbers rise with each claim."`
+	Request string `json:"request,omitempty" pattern:"^[A-Za-z0-9_-]{1,48}-[0-9]{1,15}$" doc:"With slots: NAME-NUMBER, such as a-7."`
 	// Wait is how long to wait if no task is due, at most a minute. Default: not at all.
 	Wait task.Seconds `json:"wait,omitempty" doc:"How long to wait for a task, in seconds, at most 60."`
 	// Busy is how many rounds it runs, for those who look at workers.

@@ -123,9 +123,9 @@ func (p *proxy) draw(body []byte) fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
-	any := func() string { return p.servers[p.rnd.IntN(len(p.servers))] }
+	some := func() string { return p.servers[p.rnd.IntN(len(p.servers))] }
 	at := func() time.Duration { return time.Duration(p.rnd.Int64N(int64(lease))) }
-	f := fate{server: any(), other: any(), late: at(), later: at(), part: max(0, p.rnd.Float64()*2-1)}
+	f := fate{server: some(), other: some(), late: at(), later: at(), part: max(0, p.rnd.Float64()*2-1)}
 	oneIn := 16
 	if bytes.Contains(body, []byte(`"claim"`)) {
 		oneIn = 5
@@ -150,22 +150,22 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.fault == requestTwice {
 		p.again(r, f, body)
 	}
-	answer, text, err := p.send(r.Context(), r, f.server, body)
+	status, header, text, err := p.send(r.Context(), r, f.server, body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if f.fault == requestDelay {
 		timing.Pause(r.Context(), f.later)
 	}
-	maps.Copy(w.Header(), answer.Header)
+	maps.Copy(w.Header(), header)
 	w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 	if f.fault != answerCut {
-		w.WriteHeader(answer.StatusCode)
+		w.WriteHeader(status)
 		_, _ = w.Write(text)
 		return
 	}
 	if n := int(float64(len(text)) * f.part); n > 0 {
-		w.WriteHeader(answer.StatusCode)
+		w.WriteHeader(status)
 		_, _ = w.Write(text[:n])
 		_ = http.NewResponseController(w).Flush()
 	}
@@ -178,28 +178,28 @@ func (p *proxy) again(r *http.Request, f fate, body []byte) {
 	r = r.Clone(ctx)
 	p.copies.Go(func() {
 		defer cancel()
-		timing.Pause(ctx, f.late*f.late/time.Second) // often soon
-		_, _, _ = p.send(ctx, r, f.other, body)
+		timing.Pause(ctx, time.Duration(float64(f.late)*f.late.Seconds())) // often soon
+		_, _, _, _ = p.send(ctx, r, f.other, body)
 	})
 }
 
 // send asks one server.
-func (p *proxy) send(ctx context.Context, r *http.Request, server string, body []byte) (*http.Response, []byte, error) {
+func (p *proxy) send(ctx context.Context, r *http.Request, server string, body []byte) (status int, header http.Header, text []byte, err error) {
 	to := r.Clone(ctx)
 	to.URL.Scheme, to.URL.Host, to.Host, to.RequestURI = "http", server, server, ""
 	to.Body, to.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	answer, err := p.client.RoundTrip(to)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	text, err := io.ReadAll(answer.Body)
+	defer func() { _ = answer.Body.Close() }()
+	text, err = io.ReadAll(answer.Body)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, said := range outcome.FindAllSubmatch(text, -1) {
 		p.outcomes[string(said[1])]++
 	}
-	return answer, text, err
+	return answer.StatusCode, answer.Header, text, err
 }
 
 var outcome = regexp.MustCompile(`"outcome": "([a-z]+)"`)

@@ -65,7 +65,7 @@ func (f *crew) add(t *testing.T, as role, name, dir string, args ...string) {
 func (f *crew) addWith(t *testing.T, env []string, as role, name, dir string, args ...string) {
 	t.Helper()
 	m := &member{name: name, role: as, args: args, dir: filepath.Join(dir, name), log: f.logs}
-	m.env = append(env, "HOME="+m.dir)
+	m.env = slices.Concat(env, []string{"HOME=" + m.dir})
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
