@@ -1,9 +1,13 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,11 +148,36 @@ func TestGatewayHearsAnEcho(t *testing.T) {
 	}
 }
 
+// However often the rules change, a turn that waits has an answer.
+func TestGatewayWhileRulesChange(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.AddQueue(t, task.ParseQueue("q", nil))
+	g := gateway(t, sp)
+	session := registered(t, g, "w", worker.SessionRequest{})
+	ctx, stop := context.WithCancel(t.Context())
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		for paused := 0; ctx.Err() == nil; paused = 1 - paused {
+			_, _ = sp.Store.SetQueue(ctx, "q", func(q *task.QueueSpec) error { return q.Set("paused", strconv.Itoa(paused)) })
+		}
+	})
+	defer changing.Wait()
+	defer stop()
+	for i := range 100 {
+		turn := worker.RoundTurn{Incarnation: session, Slots: 1, Request: fmt.Sprint("r-", i), Wait: task.Seconds(20 * time.Millisecond)}
+		if got := took(t, g, "w", turn); len(got.Tasks) != 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 // Without Redis a request fails so that it can be sent again.
 func TestGatewayWithoutRedis(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	sp := storetest.On(t, srv)
+	sp.Where = storetest.Where(srv) // Redis knows no other user once it is started again
 	g := gateway(t, sp)
 	session := registered(t, g, "w", worker.SessionRequest{})
 	sp.Open(t, storetest.Spec())

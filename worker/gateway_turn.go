@@ -278,7 +278,17 @@ func (g *Gateway) claimOnce(ctx context.Context, s *remote, t *RoundTurn, last *
 	if got.Woken != "" && (got.Claimed != nil || got.Reply.Unused || got.Reply.Stale) {
 		g.passOn(ctx, got.Woken)
 	}
+	if got.Claimed != nil && waiting.Err() != nil && ctx.Err() == nil { // the rules changed: who knows what became of the claim
+		return g.claimed(ctx, s, request)
+	}
 	return got.Reply, s.answered(&got.Reply, got.Claimed)
+}
+
+// claimed repeats a claim without a wait before it.
+func (g *Gateway) claimed(ctx context.Context, s *remote, request *ClaimRequest) (ClaimReply, error) {
+	request.Waited = true
+	reply, err := g.site.Claim(ctx, *request)
+	return reply, s.answered(&reply, err)
 }
 
 // passOn gives a wake-up to another worker.
@@ -295,9 +305,8 @@ func (g *Gateway) callOff(ctx context.Context, s *remote, t *RoundTurn) ([]Claim
 	if err != nil {
 		return nil, err
 	}
-	request.Waited = true
-	reply, err := g.site.Claim(ctx, *request)
-	return reply.Tasks, s.answered(&reply, err)
+	reply, err := g.claimed(ctx, s, request)
+	return reply.Tasks, err
 }
 
 // named is a claim under the name that a worker has given it.

@@ -72,20 +72,21 @@ func TestKeyOfATask(t *testing.T) {
 		at      statemachine.Duration // after the opening
 		another bool
 	}{
-		"it is open":                       {"", nil, week + second, false},
-		"it is open, until end":            {"end", nil, week + second, false},
-		"it has ended":                     {"", keyEnds, week - second, false},
-		"it has ended, week over":          {"", keyEnds, week + second, true},
-		"it has ended, until end":          {"end", keyEnds, 0, true},
-		"it is archived, until end":        {"end", keyArchived, 0, true},
-		"it is archived":                   {"", keyArchived, week - second, false},
-		"it is retried, until end":         {"end", keyRetried, week + second, false},
-		"its retry has ended, until end":   {"end", keyRetryEnds, 0, true},
-		"it has left Redis":                {"", keyPurged, week - second, false},
-		"it has left Redis, until end":     {"end", keyPurged, 0, true},
-		"Redis has lost it":                {"", keyLost, 0, true},
-		"it is damaged":                    {"", keyDamaged, week + second, false},
-		"an older release gave it the key": {"", keyOfOld, week - second, false},
+		"it is open":                          {"", nil, week + second, false},
+		"it is open, until end":               {"end", nil, week + second, false},
+		"it has ended":                        {"", keyEnds, week - second, false},
+		"it has ended, week over":             {"", keyEnds, week + second, true},
+		"it has ended, until end":             {"end", keyEnds, 0, true},
+		"it is archived, until end":           {"end", keyArchived, 0, true},
+		"it is archived":                      {"", keyArchived, week - second, false},
+		"it is retried, until end":            {"end", keyRetried, week + second, false},
+		"its retry has ended, until end":      {"end", keyRetryEnds, 0, true},
+		"its retry has left Redis, until end": {"end", keyRetryGone, 0, true},
+		"it has left Redis":                   {"", keyPurged, week - second, false},
+		"it has left Redis, until end":        {"end", keyPurged, 0, true},
+		"Redis has lost it":                   {"", keyLost, 0, true},
+		"it is damaged":                       {"", keyDamaged, week + second, false},
+		"an older release gave it the key":    {"", keyOfOld, week - second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,6 +132,12 @@ func keyRetryEnds(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	keyRetried(t, sp)
 	must(t, sp, 2, statemachine.Manager, statemachine.Cancel)
+}
+
+func keyRetryGone(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	keyRetried(t, sp)
+	sp.Raw.Del(t.Context(), sp.Key("task:2"))
 }
 
 func keyPurged(t *testing.T, sp *storetest.Space) {

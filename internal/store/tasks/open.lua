@@ -13,7 +13,8 @@
 --     end_before, number of fields and values, these, number of values in which its tasks differ, their places
 --   then for each task: the index of its template if there are several, the values in which it differs; of marked ones also
 --     which of the keys says that it is there ('' or number, from 1), 'retry' or until when it has its key, the id of a task that it replays
---     or '', number of further fields and values, these (of one with a key first what stands for its work), number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
+--     or '', number of further fields and values, these (of one with a key first what stands for its work), number of tasks it needs, each
+--     as id or @index of one before it, and 'success', 'any' or 'failure'
 -- Returns {'opened', ids} as the request remembers them: "first last", or "=" and each id, with "*" if it was there; then the digest.
 -- A refusal changes nothing: {'rules'}: other rules are in force; {'other'}: the request was made for something else; {'no queue', name};
 -- {'no task', index from 1}: the task to repeat does not exist; {'key', index from 1, id}: that task has its key and does

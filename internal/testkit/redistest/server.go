@@ -142,6 +142,8 @@ var sharedServer struct {
 //
 //	func TestMain(m *testing.M) { redistest.Main(m) }
 func Main(m *testing.M, opts ...goleak.Option) {
+	// A client that was closed while its Redis was down tries to reach it for up to a second.
+	opts = append(opts, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 	goleak.VerifyTestMain(stopAfter{m}, opts...)
 }
 

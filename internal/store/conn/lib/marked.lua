@@ -9,6 +9,7 @@ local function holder(key)
   while not one.err and ending(one[3], one[4]) do
     if not one[5] or one[5] == '' then return end
     one = redis.pcall('HMGET', K.task(one[5]), 'key_expires', 'key_work', 'state', 'outcome', 'retried_by')
+    if not one.err and not one[3] then return end -- it has left Redis
   end
   return id, t[2] or nil
 end
