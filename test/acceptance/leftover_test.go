@@ -34,6 +34,7 @@ until [ -e "$1/setsid" ]; do sleep 0.02; done
 		}
 	})
 	made(t, filepath.Join(signs, "setsid"))
+	wait.Eventually(t, patience, func() bool { return len(w.privates(t)) > 0 }, "the program has written nothing")
 	w.killAtOnce(t, first)
 	if len(w.running()) == 0 || len(w.privates(t)) == 0 {
 		t.Fatalf("left are %v and %v: the test would prove nothing", w.running(), w.privates(t))
