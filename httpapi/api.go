@@ -90,7 +90,7 @@ func newAPI(o *Options) *api {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, fmt.Sprintf("%s is not here; %s/openapi.json describes what is", r.URL.Path, root))
 	})
-	a.Handler = a.known(mux)
+	a.Handler = a.known(mux, o.now)
 	return a
 }
 

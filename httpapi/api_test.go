@@ -265,13 +265,20 @@ func TestCallers(t *testing.T) {
 			t.Errorf("%q became %q", odd, id)
 		}
 	}
-	w, ended := c.do(t, http.MethodGet, "/stats", ""), time.Now().Add(time.Minute)
-	for w.Code == http.StatusOK && time.Now().Before(ended) {
-		w = c.do(t, http.MethodGet, "/queues/default", "")
+	now := time.Now()
+	c.handler = serve(t, c.sp, &health{now: func() time.Time { return now }})
+	for range burst {
+		if w := c.do(t, http.MethodGet, "/queues/default", ""); w.Code != http.StatusOK {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
 	}
+	w := c.do(t, http.MethodGet, "/queues/default", "")
 	wantProblem(t, w, http.StatusTooManyRequests, "asks more than 100 times a second")
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("%v", w.Header())
+	}
+	if now = now.Add(time.Second / perSecond); c.do(t, http.MethodGet, "/stats", "").Code != http.StatusOK {
+		t.Error("it is refused a moment later too")
 	}
 	if err := c.m.RevokeToken(t.Context(), "a-read", manager.ChangeOptions{}); err != nil {
 		t.Fatal(err)

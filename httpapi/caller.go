@@ -62,9 +62,9 @@ func (c *caller) change(reason string, dryRun bool) manager.ChangeOptions {
 // requestHeader is the header with the id of a request: that of the client, if it sends a usable one.
 const requestHeader = "X-Request-ID"
 
-// known lets through requests with a token that fits, at the rate that a token may have.
-func (a *api) known(next http.Handler) http.Handler {
-	limits := &limits{of: map[string]*rate.Limiter{}}
+// known lets through requests with a token that fits, at the rate that a token may have by that clock.
+func (a *api) known(next http.Handler, now func() time.Time) http.Handler {
+	limits := &limits{now: now, of: map[string]*rate.Limiter{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &caller{request: requestID(r), from: address(r), text: bearerOf(r)}
 		w.Header().Set(requestHeader, c.request)
@@ -168,8 +168,9 @@ func address(r *http.Request) string {
 
 // limits bounds how often each caller may ask.
 type limits struct {
-	mu sync.Mutex
-	of map[string]*rate.Limiter
+	now func() time.Time
+	mu  sync.Mutex
+	of  map[string]*rate.Limiter
 }
 
 // allow reports whether the caller may ask now, and answers if not.
@@ -184,7 +185,7 @@ func (l *limits) allow(w http.ResponseWriter, name string) bool {
 		l.of[name] = limiter
 	}
 	l.mu.Unlock()
-	if limiter.Allow() {
+	if limiter.AllowN(l.now(), 1) {
 		return true
 	}
 	w.Header().Set("Retry-After", "1")

@@ -33,6 +33,8 @@ type Options struct {
 	Collectors []prometheus.Collector
 	// Logger gets what could not be shown. Default: slog.Default.
 	Logger *slog.Logger
+
+	now func() time.Time
 }
 
 // askTimeout bounds how long an answer waits for Redis. Prometheus gives up after 10 s.
@@ -54,6 +56,9 @@ func New(o Options) http.Handler {
 	}
 	if o.Ready == nil {
 		o.Ready = fine
+	}
+	if o.now == nil {
+		o.now = time.Now
 	}
 	registry := prometheus.NewRegistry()
 	labels := prometheus.WrapRegistererWith(prometheus.Labels{"namespace": o.Manager.Namespace()}, registry)

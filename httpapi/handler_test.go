@@ -27,14 +27,17 @@ import (
 )
 
 // health is what a process says of itself.
-type health struct{ alive, ready error }
+type health struct {
+	alive, ready error
+	now          func() time.Time
+}
 
 // serve makes the handler of a site in the space.
 func serve(t *testing.T, sp *storetest.Space, h *health) http.Handler {
 	t.Helper()
 	m := manager.New(storetest.At(t, sp.Where, sp.Namespace, nil), "test", manager.Options{})
 	return New(Options{
-		Manager: m, Gateway: gatewayOf(t, sp), Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
+		now: h.now, Manager: m, Gateway: gatewayOf(t, sp), Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -31,8 +31,8 @@ end
 -- unkey lets a key that a purged task had be given again, at once or once its time is over.
 local function unkey(id, queue, key, sum, expires)
   if queue == '' then queue = DEFAULT_QUEUE end
-  local name = K.submitted(#queue .. (sum and '#' or '') .. ':' .. queue .. ':' .. (sum or key))
-  if redis.pcall('GET', name) == id then redis.call('EXPIRE', name, text(math.max(0, tonumber(expires) - seconds))) end
+  local place = #queue .. (sum and '#' or '') .. ':' .. queue .. ':' .. (sum or key)
+  if redis.pcall('GET', K.submitted(place)) == id then redis.call('EXPIRE', K.submitted(place), text(math.max(0, tonumber(expires) - seconds))) end
 end
 
 local function one(id, rev, outcome, k)
