@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -90,6 +91,9 @@ func newAPI(o *Options) *api {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, fmt.Sprintf("%s is not here; %s/openapi.json describes what is", r.URL.Path, root))
 	})
+	if o.now == nil {
+		o.now = time.Now
+	}
 	a.Handler = a.known(mux, o.now)
 	return a
 }

@@ -34,7 +34,7 @@ type Options struct {
 	// Logger gets what could not be shown. Default: slog.Default.
 	Logger *slog.Logger
 
-	now func() time.Time
+	now func() time.Time // nil for time.Now
 }
 
 // askTimeout bounds how long an answer waits for Redis. Prometheus gives up after 10 s.
@@ -56,9 +56,6 @@ func New(o Options) http.Handler {
 	}
 	if o.Ready == nil {
 		o.Ready = fine
-	}
-	if o.now == nil {
-		o.now = time.Now
 	}
 	registry := prometheus.NewRegistry()
 	labels := prometheus.WrapRegistererWith(prometheus.Labels{"namespace": o.Manager.Namespace()}, registry)
