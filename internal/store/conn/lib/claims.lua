@@ -110,7 +110,7 @@ local function claims()
   again = before and string.match(before, '^%S+') == request
   if not again and A.rules ~= '' and (meta_rules or '0') ~= A.rules then return -2 end
   local last = before and string.match(before, '^e%d+%-(%S+)')
-  if not again and doc and (outrun(A.request, doc[4]) or outrun(A.request, last)) then return -2 end
+  if not again and doc and (doc[4] == A.request or outrun(A.request, doc[4]) or outrun(A.request, last)) then return -2 end
   stamp = now()
   clock = tonumber(stamp)
   if not again and A.till ~= '' and clock >= tonumber(A.till) then return -3 end

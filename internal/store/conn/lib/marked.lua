@@ -2,16 +2,16 @@
 -- it. Once the record is gone the key expires; that of an older release does so in any case.
 local function holder(key)
   local id = redis.call('GET', key)
-  local t = id and redis.pcall('HMGET', K.task(id), 'key_expires', 'key_work', 'state', 'outcome', 'retried_by')
-  if t and not t.err and not t[3] and redis.call('TTL', key) == -1 then return end -- Redis has lost the record
-  if not t or t.err or not t[1] or tonumber(t[1]) > select(2, now()) then return id or nil, t and t[2] or nil end
-  local one = t
-  while not one.err and ending(one[3], one[4]) do
-    if not one[5] or one[5] == '' then return end
-    one = redis.pcall('HMGET', K.task(one[5]), 'key_expires', 'key_work', 'state', 'outcome', 'retried_by')
-    if not one.err and not one[3] then return end -- it has left Redis
+  if not id then return end
+  local function look(at) return redis.pcall('HMGET', K.task(at), 'state', 'outcome', 'retried_by', 'key_expires', 'key_work') end
+  local first, _, whole = look(id), now()
+  local t, expires = first, tonumber(first[4] or '')
+  if not first.err and not first[1] and redis.call('TTL', key) == -1 then return end -- Redis has lost the record
+  while expires and expires <= whole and not t.err and (not t[1] or ending(t[1], t[2])) do
+    if not t[3] or t[3] == '' then return end -- it has left Redis, or ended for good
+    t = look(t[3])
   end
-  return id, t[2] or nil
+  return id, first[5] or nil
 end
 
 -- marks reads the marked tasks, which have keys, stand for others, or are of a plan, and which are there already: fewer are fresh then. It

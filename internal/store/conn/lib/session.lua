@@ -5,9 +5,9 @@ local function session(worker)
   return doc
 end
 
--- outrun reports whether a claim comes too late: by is it, or one of the same worker over HTTP, whose claims are NAME-NUMBER, after it.
+-- outrun reports whether by is a later claim of the same worker over HTTP, whose claims are NAME-NUMBER.
 local function outrun(request, by)
   local name, number = string.match(request, '^(.*%-)(%d+)$')
   local other, newer = string.match(by or '', '^(.*%-)(%d+)$')
-  return request == by or name and name == other and tonumber(newer) > tonumber(number)
+  return name and name == other and tonumber(newer) > tonumber(number)
 end
