@@ -235,7 +235,7 @@ var defects = []defect{
 	{"marked.lua: the key is not looked at", "internal/store/conn/lib/marked.lua",
 		"t.old, work = holder(key)", "", storage},
 	{"marked.lua: a task has its key for ever", "internal/store/conn/lib/marked.lua",
-		"    if not one[5] or one[5] == '' then return end\n", "    if not one[5] or one[5] == '' then break end\n", storage},
+		"if not t[3] or t[3] == '' then return end", "if not t[3] or t[3] == '' then break end", storage},
 	{"marked.lua: the task of a key may do anything", "internal/store/conn/lib/marked.lua",
 		"if work and work ~= t.more[2] then return {'key', i, t.old} end", "", storage},
 	{"purge.lua: the key of a task that is gone stays", "internal/store/upkeep/purge.lua",
