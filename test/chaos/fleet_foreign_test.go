@@ -51,10 +51,14 @@ func (tr *trial) addForeigners(t *testing.T, f *crew) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.addWith(t, []string{"TDF_TOKEN=" + token}, foreign, name, tr.dir, "python3", script, tr.proxy.url, name)
+		home := homeOf(filepath.Join(tr.dir, name))
+		f.add(t, foreign, name, tr.dir, "env", "TDF_TOKEN="+token, home, "python3", script, tr.proxy.url, name)
 	}
 	tr.Server.Do(t, "BGREWRITEAOF") // a file without its end still has the tokens
 }
+
+// homeOf is what tells the programs of a worker from those of others.
+func homeOf(dir string) string { return "HOME=" + dir }
 
 // killAll kills what a worker has left behind that contains nothing, as a service manager or the runtime of its container does.
 func (m *member) killAll() {
@@ -62,7 +66,7 @@ func (m *member) killAll() {
 		return
 	}
 	for {
-		left := hosttest.ProcessesWith("HOME=" + m.dir)
+		left := hosttest.ProcessesWith(homeOf(m.dir))
 		if len(left) == 0 {
 			return
 		}

@@ -3,7 +3,6 @@ package chaos
 import (
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -25,7 +24,6 @@ type member struct {
 	name string
 	role role
 	args []string
-	env  []string // beside that of the test
 	dir  string
 	log  io.Writer
 
@@ -48,7 +46,6 @@ type span struct{ from, to time.Time }
 func (m *member) start() error {
 	cmd := exec.Command(m.args[0], m.args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, m.log, m.log
-	cmd.Env = append(os.Environ(), m.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", m.name, err)

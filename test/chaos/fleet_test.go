@@ -58,14 +58,7 @@ func (tr *trial) newFleet(t *testing.T, bin string) *crew {
 
 func (f *crew) add(t *testing.T, as role, name, dir string, args ...string) {
 	t.Helper()
-	f.addWith(t, nil, as, name, dir, args...)
-}
-
-// addWith adds a member with an environment of its own.
-func (f *crew) addWith(t *testing.T, env []string, as role, name, dir string, args ...string) {
-	t.Helper()
 	m := &member{name: name, role: as, args: args, dir: filepath.Join(dir, name), log: f.logs}
-	m.env = slices.Concat(env, []string{"HOME=" + m.dir})
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
