@@ -112,6 +112,13 @@ func TestSubmit(t *testing.T) {
 	}
 	w = c.do(t, http.MethodPost, "/tasks", `{"source":"command:ls"}`, "Content-Type", "application/jsonl", "Idempotency-Key", "mine")
 	wantProblem(t, w, http.StatusConflict, "Idempotency-Key mine was used for other tasks")
+	keyed := func(work string) *httptest.ResponseRecorder {
+		return c.do(t, http.MethodPost, "/tasks", `{"key":"nightly","key_until":"end","source":"command:`+work+`"}`)
+	}
+	if got, again := want[opened](t, keyed("ls"), http.StatusCreated), want[opened](t, keyed("ls"), http.StatusCreated); !slices.Equal(got.IDs, again.IDs) {
+		t.Errorf("the same key opened %v and %v", got.IDs, again.IDs)
+	}
+	wantProblem(t, keyed("rm"), http.StatusConflict, `key "nightly"`)
 	c.token = c.tokenOf(t, task.TokenAdmin) // the key is that of each token
 	w = c.do(t, http.MethodPost, "/tasks", `{"source":"command:ls"}`, "Idempotency-Key", "mine")
 	if got := want[opened](t, w, http.StatusCreated); len(got.IDs) != 1 {

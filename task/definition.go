@@ -238,8 +238,8 @@ func (d *Definition) check() error {
 	if to, _ := statemachine.ParseTime(end); from > to {
 		return bad("start_after", start, "earlier than end_before = "+end)
 	}
-	if until := d.Text("key_until"); until == KeyUntilEnd && d.Text("key") == "" {
-		return bad("key_until", until, "empty without a key")
+	if d.Text("key_until") == KeyUntilEnd && d.Text("key") == "" {
+		return bad("key", "", "a name, which key_until = end needs")
 	}
 	if variables := d.Text("variables"); variables != "" {
 		return checkUnmasked(variables)

@@ -224,7 +224,7 @@ func TestDefineRefuses(t *testing.T) {
 		"no env":            {func(s *task.Spec) { s.Env = "a b" }, "env", nil},
 		"no word":           {func(s *task.Spec) { s.FailOn = "stdout" }, "fail_on", nil},
 		"long key":          {func(s *task.Spec) { s.Key = strings.Repeat("k", 4097) }, "key", nil},
-		"no key":            {func(s *task.Spec) { s.KeyUntil = task.KeyUntilEnd }, "key_until", nil},
+		"no key":            {func(s *task.Spec) { s.KeyUntil = task.KeyUntilEnd }, "key", nil},
 		"two lines":         {func(s *task.Spec) { s.Hold = "a\nb" }, "hold", nil},
 		"long step":         {func(s *task.Spec) { s.Step = strings.Repeat("s", 129) }, "step", nil},
 	} {

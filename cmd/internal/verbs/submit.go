@@ -61,7 +61,7 @@ func (a *app) submit() *cobra.Command {
 			"as it has ended, and goes to no handler, unless --archive manager or its queue says otherwise.\n\n" +
 			"Times are seconds since 1970, RFC 3339, or +10m from now; durations are seconds, or text such as\n" +
 			"1h30m. inf is a time without end, unlimited a number without limit, and none an empty list. With\n" +
-			"--key a second submission opens nothing and prints the id of the first.",
+			"--key a second submission opens nothing and prints the id of the first; other work is refused.",
 		Example: "  tdf-manager submit -- simulate --seed 7\n" +
 			"  tdf-manager submit -e LANG=C -e TOKEN -- simulate\n" +
 			"  tdf-manager submit --array 1-100%8 --stdin model.json -- simulate --seed {}\n" +

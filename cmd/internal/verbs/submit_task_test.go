@@ -94,6 +94,16 @@ func TestSubmitKey(t *testing.T) {
 	}
 	b.must("submit", "--program", "p", "--key", "part-{}", "--array", "1-3")
 	wantText(t, b.must("submit", "--program", "p", "--key", "part-{}", "--array", "2-5"), "opened 2 tasks: 5-6, as job j6; 2 were there already by their keys: 3-4\n")
+	for says, args := range map[string][]string{
+		`key "nightly-7": task 1 has it`: {"--key", "nightly-7"},
+		"key_until = end needs":          {"--key-until", "end"},
+	} {
+		if r := b.run(append([]string{"submit", "--program", "other"}, args...)...); r.code != 2 || !strings.Contains(r.err, says) {
+			t.Errorf("%v: %d, %s", args, r.code, r.err)
+		}
+	}
+	b.must("submit", "--program", "p", "--key", "part-{}", "--array", "6")
+	wantFields(t, b, 7, map[string]string{"key": "part-6"}) // no other one was opened
 }
 
 func TestSubmitArray(t *testing.T) {
