@@ -45,9 +45,6 @@ func (g *Gateway) Close() error { return g.close() }
 func (g *Gateway) rulesChanged() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, s := range g.sessions {
-		s.claims.rules.outdate()
-	}
 	close(g.rules)
 	g.rules = make(chan struct{})
 }
