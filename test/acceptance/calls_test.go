@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -20,11 +21,12 @@ import (
 // mostCalls is how many system calls worker and shim make together for a round of a
 // program that writes a line, the trip to Redis and the forking included. What the Go
 // runtime does by itself, for threads, timers and memory, is not counted.
-const mostCalls = 42
+const mostCalls = 40
 
-// ofTheRuntime are those that it makes by itself, strace's own, and the clock, which is a call on some machines only.
+// ofTheRuntime are those that it makes by itself, also to interrupt what runs for long,
+// strace's own, and the clock, which is a call on some machines only.
 var ofTheRuntime = []string{
-	"nanosleep", "clock_nanosleep", "futex", "epoll_pwait", "epoll_ctl", "sched_yield", "rt_sigreturn", "tgkill", "restart_syscall",
+	"nanosleep", "clock_nanosleep", "futex", "epoll_pwait", "epoll_ctl", "sched_yield", "rt_sigreturn", "getpid", "tgkill", "restart_syscall",
 	"mmap", "munmap", "madvise", "getrandom", "timer_settime", "sigaltstack", "gettid", "clock_gettime",
 }
 
@@ -52,7 +54,11 @@ func TestCallsOfARound(t *testing.T) {
 		t.Fatalf("shims are %v", shims)
 	}
 	// One after the other: with two tracers at work, programs seem long, and long ones are not claimed ahead.
-	ofWorker := traced(t, w, run, []string{"-f", "-p", strconv.Itoa(d.Process.Pid)}, "ppoll", "recvmsg", 2)
+	ofWorker := traced(t, w, run, []string{"-f", "-p", strconv.Itoa(d.Process.Pid)}, "ppoll", func(round []string) bool {
+		// It writes to Redis once. A tracer makes some rounds take so long that their pipes are passed on, by a message more.
+		n := count(round, "recvmsg")
+		return n > 0 && n <= 2 && count(round, "write") == 1
+	})
 	var threads []string
 	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", shims[0]))
 	if err != nil {
@@ -61,13 +67,10 @@ func TestCallsOfARound(t *testing.T) {
 	for _, thread := range all {
 		threads = append(threads, "-p", filepath.Base(thread))
 	}
-	ofShim := traced(t, w, run, threads, "close_range", "sendmsg", 1)
+	ofShim := traced(t, w, run, threads, "close_range", func(round []string) bool { return count(round, "sendmsg") == 1 })
 	t.Logf("the worker makes %d calls, the shim %d:\n%v\n%v", len(ofWorker), len(ofShim), ofWorker, ofShim)
-	if n := len(ofWorker) + len(ofShim); n > mostCalls || n < 10 {
+	if n := len(ofWorker) + len(ofShim); n > mostCalls {
 		t.Errorf("worker and shim make %d system calls a round, want at most %d", n, mostCalls)
-	}
-	if n := count(ofWorker, "write"); n < 2 || n > 3 {
-		t.Errorf("the worker writes %d times a round, want once to Redis, and to its log when a round begins, when it has ended, or both at once", n)
 	}
 }
 
@@ -81,7 +84,7 @@ func count(all []string, name string) (n int) {
 }
 
 // traced are the calls of a typical round while strace, with these arguments, looks on.
-func traced(t *testing.T, w *world, run func(n int), args []string, once, message string, messages int) []string {
+func traced(t *testing.T, w *world, run func(n int), args []string, once string, whole func(round []string) bool) []string {
 	t.Helper()
 	file := filepath.Join(w.dir, once+".trace")
 	cmd := exec.Command("strace", append([]string{"-o", file}, args...)...)
@@ -113,37 +116,33 @@ func traced(t *testing.T, w *world, run func(n int), args []string, once, messag
 		if err != nil {
 			t.Fatal(err)
 		}
-		if calls := typical(t, text, once, message, messages); calls != nil {
+		if calls := typical(text, once, whole); calls != nil {
 			return calls
 		}
 	}
+	t.Fatalf("20 runs have no 10 rounds like those that this test knows; see %s", file)
 	return nil
 }
 
-// wake is how Go's runtime wakes the thread that waits for events.
-var wake = regexp.MustCompile(`(?m)^(?:\d+ +)?write\(\d+, "\\1(?:\\0){7}".*$`)
+// noise is what a busy machine adds to a round: how Go's runtime wakes the thread that waits
+// for events, what it has woken for nothing, and how many writes lines of a log are put in.
+var noise = regexp.MustCompile(`^(?:read|write)\(\d+, "\\1(?:\\0){7}"|^write\(\d+, "\{\\"level|= -1 EAGAIN`)
 
-var call = regexp.MustCompile(`(?m)^(?:\d+ +)?(\w+)\(`)
-
-// typical are the calls of a round that nothing has disturbed: one in ten was shorter. A
-// tracer makes some take so long that their pipes are passed on, by a message more; those
-// do not count. On a busy machine most are woken more often than they need, once for each
-// output and once for the end of a program. Nor does a round count in which somebody else
-// has mounted something on this host: the worker reads the table of mounts again, from its
-// beginning. Each round has the call once; what comes before the first one is a part of a
-// round. It is nil if there are not enough.
-func typical(t *testing.T, traced []byte, once, message string, messages int) []string {
-	t.Helper()
+// typical are the calls of a round that nothing has disturbed, the shortest of the whole
+// ones. A round does not count in which somebody else has mounted something on this host: the
+// worker reads the table of mounts again, from its beginning. Each round has the call once;
+// what comes before the first one is a part of a round. It is nil if there are not enough.
+func typical(traced []byte, once string, whole func(round []string) bool) []string {
 	var rounds [][]string
 	var round []string
 	begun := false
-	for _, m := range call.FindAllSubmatch(wake.ReplaceAll(traced, nil), -1) {
-		name := string(m[1])
-		if slices.Contains(ofTheRuntime, name) {
+	for _, call := range joined(string(traced)) {
+		name, _, _ := strings.Cut(call, "(")
+		if slices.Contains(ofTheRuntime, name) || noise.MatchString(call) {
 			continue
 		}
 		if name == once {
-			if n := count(round, message); begun && n > 0 && n <= messages && count(round, "lseek") == 0 {
+			if begun && whole(round) && count(round, "lseek") == 0 {
 				rounds = append(rounds, round)
 			}
 			round, begun = nil, true
@@ -153,6 +152,23 @@ func typical(t *testing.T, traced []byte, once, message string, messages int) []
 	if len(rounds) < 10 {
 		return nil
 	}
-	slices.SortFunc(rounds, func(a, b []string) int { return len(a) - len(b) })
-	return rounds[len(rounds)/10]
+	return slices.MinFunc(rounds, func(a, b []string) int { return len(a) - len(b) })
+}
+
+// line is one of strace's: which thread, if there are several, and its call, or the end of one
+// that others came between.
+var line = regexp.MustCompile(`(?m)^(\d+ +)?(?:<\.\.\. \w+ resumed>(.*)|(\w+\(.*?)(?: <unfinished \.\.\.>)?)$`)
+
+// joined are the calls of a trace in the order in which they began.
+func joined(traced string) (calls []string) {
+	begun := map[string]int{} // by thread
+	for _, m := range line.FindAllStringSubmatch(traced, -1) {
+		if i, known := begun[m[1]]; m[3] == "" && known {
+			calls[i] += m[2]
+		} else if m[3] != "" {
+			begun[m[1]] = len(calls)
+			calls = append(calls, m[3])
+		}
+	}
+	return calls
 }

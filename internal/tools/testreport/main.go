@@ -1,6 +1,6 @@
 // Command testreport reads the events of one or more runs of go test -json, prints
-// each skipped test with its reason, and ends with a line "N passed, N failed,
-// N skipped". It exits with 1 if a test failed, if none ran, or if one was skipped
+// each skipped test with its reason and each failed one with what it said first, and
+// ends with a line "N passed, N failed, N skipped". It exits with 1 if a test failed, if none ran, or if one was skipped
 // that the list of allowed skips does not name.
 //
 //	testreport -allow scripts/allowed-skips.txt bin/test-events.json
@@ -95,13 +95,14 @@ type event struct {
 // counts once, and has failed if it failed once.
 type results struct {
 	ended  map[testName]string // pass, skip or fail
-	skips  []skip
+	skips  []remark
+	fails  []remark
 	broken []string              // packages that failed without a failed test
 	said   map[testName][]string // until the test ends
 }
 
-// skip is a test that was skipped.
-type skip struct {
+// remark is a test that was skipped or has failed, and why.
+type remark struct {
 	testName
 	reason string
 }
@@ -143,7 +144,10 @@ func (r *results) add(e event) {
 	case e.Action == "pass" || e.Action == "skip" || e.Action == failAction:
 		first := r.ended[name] == ""
 		if first && e.Action == "skip" {
-			r.skips = append(r.skips, skip{name, reason(r.said[name])})
+			r.skips = append(r.skips, remark{name, reason(r.said[name])})
+		}
+		if e.Action == failAction {
+			r.fails = append(r.fails, remark{name, complaint(r.said[name])})
 		}
 		if first || e.Action == failAction {
 			r.ended[name] = e.Action
@@ -175,7 +179,21 @@ func reason(output []string) string {
 	return cmp.Or(strings.Join(lines, " "), "no reason given")
 }
 
-// report writes what was skipped and broken and the closing line, and tells
+// complaint is what a test that failed said from its lines, the first of it: what follows
+// is most often the log of a program.
+func complaint(output []string) string {
+	const most, width = 5, 300
+	var lines []string
+	for line := range strings.Lines(strings.Join(output, "")) {
+		line = strings.TrimSpace(line)
+		if len(lines) < most && (strings.Contains(line, "_test.go:") || strings.HasPrefix(line, "panic:")) {
+			lines = append(lines, "\n\t"+strings.ToValidUTF8(line[:min(len(line), width)], ""))
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// report writes what was skipped, has failed and is broken, and the closing line, and tells
 // whether all is well.
 func (r *results) report(w io.Writer, allow []string) bool {
 	count := map[string]int{failAction: len(r.broken)}
@@ -189,6 +207,9 @@ func (r *results) report(w io.Writer, allow []string) bool {
 			verdict, ok = "skipped, not allowed", false
 		}
 		fmt.Fprintf(w, "%s: %s: %s\n", verdict, s.testName, s.reason)
+	}
+	for _, f := range r.fails {
+		fmt.Fprintf(w, "failed: %s%s\n", f.testName, f.reason)
 	}
 	for _, pkg := range r.broken {
 		fmt.Fprintf(w, "package failed outside its tests: %s\n", pkg)

@@ -18,7 +18,10 @@ const skipped = `{"Action":"output","Package":"github.com/tdf-go/tdf/worker","Te
 {"Action":"skip","Package":"github.com/tdf-go/tdf/empty"}
 `
 
-const failed = `{"Action":"fail","Package":"p","Test":"TestC"}
+const failed = `{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:7: 2 calls, want 1\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"        {\"level\":\"info\"}\n"}
+{"Action":"fail","Package":"p","Test":"TestC"}
 {"Action":"fail","Package":"p"}
 `
 
@@ -42,7 +45,8 @@ func TestReport(t *testing.T) {
 		want          []string
 	}{
 		"all pass": {passed, "", true, []string{"1 passed, 0 failed, 0 skipped\n"}},
-		"failure":  {passed + failed, "", false, []string{"1 passed, 1 failed, 0 skipped\n"}},
+		"failure": {passed + failed, "", false,
+			[]string{"failed: p.TestC\n\tc_test.go:7: 2 calls, want 1\n1 passed, 1 failed, 0 skipped\n"}},
 		"does not compile": {passed + `{"Action":"fail","Package":"q"}`, "", false,
 			[]string{"package failed outside its tests: q\n", "1 passed, 1 failed, 0 skipped\n"}},
 		"skip not allowed": {passed + skipped, "worker.TestX is allowed", false,
