@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -21,6 +23,7 @@ func (a *api) changes() {
 		{"release", "Open tasks that are held", always(bulk.Release)},
 		{"retry", "Open new tasks from ended ones, with the same definition", (*changeIn).retry},
 		{"attr", "Set attributes of tasks", (*changeIn).attr},
+		{"params", "Give tasks that wait other parameters", (*changeIn).params},
 	} {
 		add(a, operation{
 			method: http.MethodPost, path: "/tasks/" + c.verb, id: c.verb + "-tasks", tag: "tasks", role: task.TokenOperate, does: c.does,
@@ -34,10 +37,7 @@ func (a *api) changes() {
 
 func always(change func() *bulk.Change) func(*changeIn) (*bulk.Change, error) {
 	return func(in *changeIn) (*bulk.Change, error) {
-		if in.Body.Set != nil || in.Body.Again {
-			return nil, newProblem(http.StatusUnprocessableEntity, "set belongs to attr, and again to retry")
-		}
-		return change(), nil
+		return change(), in.only("")
 	}
 }
 
@@ -54,6 +54,7 @@ type changeIn struct {
 		Reason  string            `json:"reason,omitempty" maxLength:"1024" doc:"Why, for the record of each task."`
 		DryRun  bool              `json:"dry_run,omitempty" doc:"Say what would be done, and do nothing."`
 		Set     map[string]string `json:"set,omitempty" doc:"Of attr: the attributes to set; an empty text removes one."`
+		Params  json.RawMessage   `json:"params,omitempty" doc:"Of params: the parameters, an object; {} for none."`
 		Again   bool              `json:"again,omitempty" doc:"Of retry: also tasks that have a retry."`
 	}
 }
@@ -63,18 +64,40 @@ func (in *changeIn) retry() (*bulk.Change, error) {
 	if len(b.Tasks) == 0 && len(b.State) == 0 {
 		return nil, newProblem(http.StatusUnprocessableEntity, "without tasks, give state; or all as tasks, which means those that succeeded too")
 	}
-	if b.Set != nil {
-		return nil, newProblem(http.StatusUnprocessableEntity, "set belongs to attr")
-	}
-	return bulk.Retry(manager.RetryOptions{Again: b.Again}), nil
+	return bulk.Retry(manager.RetryOptions{Again: b.Again}), in.only("again")
 }
 
 func (in *changeIn) attr() (*bulk.Change, error) {
 	b := &in.Body
-	if len(b.Set) == 0 || b.Again {
-		return nil, newProblem(http.StatusUnprocessableEntity, "give set, the attributes, such as {\"phase\":\"load\"}; again belongs to retry")
+	if len(b.Set) == 0 {
+		return nil, newProblem(http.StatusUnprocessableEntity, "give set, the attributes, such as {\"phase\":\"load\"}")
 	}
-	return bulk.SetMeta(b.Set), task.CheckMeta(b.Set)
+	return bulk.SetMeta(b.Set), cmp.Or(in.only("set"), task.CheckMeta(b.Set))
+}
+
+func (in *changeIn) params() (*bulk.Change, error) {
+	b := &in.Body
+	if b.Params == nil {
+		return nil, newProblem(http.StatusUnprocessableEntity, "give params, such as {\"depth\":3}, or {} for none")
+	}
+	if _, err := task.CheckParams(b.Params); err != nil {
+		return nil, err
+	}
+	return bulk.SetParams(b.Params), in.only("params")
+}
+
+// only refuses what belongs to another change.
+func (in *changeIn) only(own string) error {
+	b := &in.Body
+	for _, other := range []struct {
+		name, of string
+		given    bool
+	}{{"set", "attr", b.Set != nil}, {"again", "retry", b.Again}, {"params", "params", b.Params != nil}} {
+		if other.given && other.name != own {
+			return newProblem(http.StatusUnprocessableEntity, fmt.Sprintf("%s belongs to POST %s/tasks/%s", other.name, root, other.of))
+		}
+	}
+	return nil
 }
 
 func (a *api) change(

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -136,10 +137,12 @@ func taskFields(planned bool) map[string]*huma.Schema {
 // fieldSchema describes the value of a field.
 func fieldSchema(f *task.Field) *huma.Schema {
 	s := &huma.Schema{Description: f.Doc}
-	switch t := f.ValueType(); t.Kind() {
-	case reflect.Slice:
+	switch t := f.ValueType(); {
+	case t == reflect.TypeFor[json.RawMessage]():
+		s.Type, s.AdditionalProperties = huma.TypeObject, true
+	case t.Kind() == reflect.Slice:
 		s.Type, s.Items = huma.TypeArray, &huma.Schema{Type: simpleType(t.Elem())}
-	case reflect.Map:
+	case t.Kind() == reflect.Map:
 		s.Type, s.AdditionalProperties = huma.TypeObject, &huma.Schema{Type: simpleType(t.Elem())}
 	default:
 		if kind := simpleType(t); kind == huma.TypeString {

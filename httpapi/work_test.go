@@ -115,7 +115,7 @@ func (c *client) task(t *testing.T, id int64) *task.Task {
 func TestWork(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, task.TokenAdmin)
-	id := c.open(t, "meta", `{"tenant":"acme"}`, "variables", `{"LANG":"C"}`, "timeout", "100")
+	id := c.open(t, "meta", `{"tenant":"acme"}`, "variables", `{"LANG":"C"}`, "params", `{"n":1}`, "timeout", "100")
 	f := c.worker(t, "py-1", `{"node":"lab","slots":2,"labels":"zone=a","identity":"i1","version":"py 1"}`)
 	if again := f.register(t, `{"node":"lab","identity":"i1"}`); again.Incarnation != 1 || again.Lease <= 0 {
 		t.Errorf("%+v", again)
@@ -126,7 +126,7 @@ func TestWork(t *testing.T) {
 		t.Errorf("%+v, then %+v", a, same)
 	}
 	if a.Task != id || a.Program != "p" || a.Source != "command:p" || !slices.Equal(a.Argv, []string{"1", "2"}) || a.Meta["tenant"] != "acme" ||
-		a.Variables["LANG"] != "C" || a.Queue != "default" || a.Left <= task.Seconds(90*time.Second) || a.Left > task.Seconds(100*time.Second) {
+		a.Variables["LANG"] != "C" || a.Variables["TDF_PARAMS"] != `{"n":1}` || a.Queue != "default" || a.Left <= task.Seconds(90*time.Second) || a.Left > task.Seconds(100*time.Second) {
 		t.Errorf("%+v", a)
 	}
 	news := fmt.Sprintf(`{"incarnation":1,"task":%d,"round":0,"claim":%q,"progress":0.5,"text":"half","log":["halfway"],"meta":{"step":"2"}}`, id, a.Claim)

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -295,5 +296,56 @@ func TestAttributes(t *testing.T) {
 		if _, err := m.SetMeta(t.Context(), []int64{1}, meta, ChangeOptions{}); fieldOf(err) != "meta" {
 			t.Errorf("%q: %v", meta, err)
 		}
+	}
+}
+
+// Parameters change while a task waits; a retry and a replay have them as they are by then.
+func TestParams(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	with := spec()
+	with.Params = json.RawMessage(`{"id": 9007199254740993, "deep": {"a": [null]}}`)
+	mustOpen(t, m, 1, with)
+	const opened, changed = `{"deep":{"a":[null]},"id":9007199254740993}`, `{"id":2}`
+	if is := string(mustTask(t, m, 1).Params); is != opened {
+		t.Errorf("opened with %s", is)
+	}
+	set := func(params string, o ChangeOptions) []Change {
+		t.Helper()
+		done, err := m.SetParams(t.Context(), []int64{1, 9}, json.RawMessage(params), o)
+		if err != nil || !errors.Is(done[1].Err, task.ErrNoTask) {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		return done
+	}
+	if done := set(changed, ChangeOptions{DryRun: true}); done[0].Err != nil || string(mustTask(t, m, 1).Params) != opened {
+		t.Errorf("%+v", done)
+	}
+	if done := set(`{"id": 2}`, ChangeOptions{By: "bob", Reason: "why not"}); done[0].Err != nil || done[0].After != sm.Open {
+		t.Errorf("%+v", done)
+	}
+	if text := fmt.Sprint(mustTask(t, m, 1).Log); strings.Count(text, "params set by") != 1 || !strings.Contains(text, "params set by bob: why not") {
+		t.Errorf("log %q", text)
+	}
+	worktest.Drain(t, worktest.Open(t, ns), func(*tasks.Claimed) worktest.Result { return worktest.Result{} })
+	if done := set(`{"id":3}`, ChangeOptions{}); !errors.Is(done[0].Err, task.ErrBegun) {
+		t.Errorf("%+v", done)
+	}
+	retried, err := m.Retry(t.Context(), []int64{1}, RetryOptions{})
+	if err != nil || retried[0].Err != nil {
+		t.Fatalf("%+v, %v", retried, err)
+	}
+	replay, err := m.Replay(t.Context(), 1, LastRound, ChangeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []int64{1, retried[0].New, replay} {
+		if is := string(mustTask(t, m, id).Params); is != changed {
+			t.Errorf("task %d: %s", id, is)
+		}
+	}
+	if _, err := m.SetParams(t.Context(), []int64{1}, json.RawMessage("[1]"), ChangeOptions{}); fieldOf(err) != "params" {
+		t.Errorf("%v", err)
 	}
 }

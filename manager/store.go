@@ -79,6 +79,7 @@ type writing interface {
 	Prepare(req tasks.OpenRequest) (*tasks.Opening, error)
 	Inspect(ctx context.Context, ids []int64) ([]upkeep.Inspection, statemachine.Time, error)
 	ApplyAll(ctx context.Context, commits ...tasks.Commit) ([]tasks.Outcome, error)
+	SetParams(ctx context.Context, ids []int64, params string, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error)
 	SetMeta(ctx context.Context, ids []int64, c tasks.MetaChange) ([]statemachine.State, []tasks.Outcome, error)
 	AskStop(ctx context.Context, commits ...tasks.Commit) ([]tasks.Outcome, error)
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -132,34 +133,54 @@ func (m *Manager) SetMeta(ctx context.Context, ids []int64, meta map[string]stri
 	if err != nil {
 		return nil, err
 	}
-	text := "attributes " + strings.Join(slices.Sorted(maps.Keys(meta)), ", ") + " set by " + o.By
-	if o.Reason != "" {
-		text += ": " + o.Reason
-	}
-	var done []Change
-	for part := range slices.Chunk(ids, changeRead) {
-		changes, err := m.setMeta(ctx, part, tasks.MetaChange{Set: meta, Writer: m.name, Text: text, DryRun: o.DryRun})
-		if err != nil {
-			return done, fmt.Errorf("set attributes: %w", err)
-		}
-		done = append(done, changes...)
-	}
-	return done, nil
+	what := "attributes " + strings.Join(slices.Sorted(maps.Keys(meta)), ", ")
+	return m.set(ctx, ids, what, o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
+		return m.store.SetMeta(ctx, part, tasks.MetaChange{Set: meta, Note: note})
+	})
 }
 
-func (m *Manager) setMeta(ctx context.Context, ids []int64, c tasks.MetaChange) ([]Change, error) {
-	var states []statemachine.State
-	outcomes, err := retryUntilAvailable(ctx, m, func() (outcomes []tasks.Outcome, err error) {
-		states, outcomes, err = m.store.SetMeta(ctx, ids, c)
-		return outcomes, err
+// SetParams gives tasks that wait, open or blocked, other parameters (see [task.Spec]); none of them for nil. A retry and a
+// replay have those of the task. See [Manager.Cancel] for the answer: one that does not wait is refused with [task.ErrBegun].
+func (m *Manager) SetParams(ctx context.Context, ids []int64, params json.RawMessage, o ChangeOptions) ([]Change, error) {
+	o, err := m.complete(o)
+	if err != nil {
+		return nil, err
+	}
+	if params, err = task.CheckParams(params); err != nil {
+		return nil, err
+	}
+	return m.set(ctx, ids, "params", o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
+		return m.store.SetParams(ctx, part, string(params), note)
 	})
-	changes := make([]Change, len(outcomes))
-	for i, o := range outcomes {
-		if changes[i] = (Change{ID: ids[i], Before: states[i], After: states[i], Err: o.Err}); states[i] == statemachine.None {
-			changes[i].Err = m.absent(ctx, ids[i])
+}
+
+// set changes fields of tasks, page by page, and notes in their logs what was set.
+func (m *Manager) set(
+	ctx context.Context, ids []int64, what string, o ChangeOptions,
+	change func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error),
+) (done []Change, err error) {
+	note := tasks.Note{Writer: m.name, Text: what + " set by " + o.By, DryRun: o.DryRun}
+	if o.Reason != "" {
+		note.Text += ": " + o.Reason
+	}
+	for part := range slices.Chunk(ids, changeRead) {
+		var states []statemachine.State
+		outcomes, err := retryUntilAvailable(ctx, m, func() (outcomes []tasks.Outcome, err error) {
+			states, outcomes, err = change(part, note)
+			return outcomes, err
+		})
+		if err != nil {
+			return done, fmt.Errorf("set %s: %w", what, err)
+		}
+		for i, o := range outcomes {
+			c := Change{ID: part[i], Before: states[i], After: states[i], Err: o.Err}
+			if states[i] == statemachine.None {
+				c.Err = m.absent(ctx, c.ID)
+			}
+			done = append(done, c)
 		}
 	}
-	return changes, err
+	return done, nil
 }
 
 // number reads what another client may have written; 0 if that is no number.

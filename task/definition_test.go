@@ -19,7 +19,7 @@ func TestEveryField(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
 		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
-		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "key_until": "end", "return_to": "file:/shared", "stdin": "blob:sha256=" + strings.Repeat("0a", 32), "memory_max": "2097152", "pids_max": "100", "nice": "10",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program", "archive": "at_once", "workdir": "shared", "on_cut": "fail", "return": `["a.b","out/*.csv"]`, "return_on": "end", "params": `{"a":[1,{"é":9007199254740993}],"b":"<&>"}`, "key_until": "end", "return_to": "file:/shared", "stdin": "blob:sha256=" + strings.Repeat("0a", 32), "memory_max": "2097152", "pids_max": "100", "nice": "10",
 		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
 		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2,memory_max=on,pids_max=on", "resources": "gpu=1,mem=2", "priority": "-3",
 		"key": "k", "hold": "not yet", "comment": "again, with more memory", "class": "resize", "args": "files", "step": "s[1]",
@@ -460,5 +460,35 @@ func TestOwnLimits(t *testing.T) {
 	}
 	if _, err := task.Define(&task.Spec{Program: "p", MemoryMax: 5}); err == nil {
 		t.Error("a limit of 5 bytes")
+	}
+}
+
+// Parameters are one text, however the object is written; what is none, or cannot be kept, is refused.
+func TestParams(t *testing.T) {
+	t.Parallel()
+	const deep = `{"a":[1.50,1e400,9007199254740993,{"n":null,"é":"<&>"}],"b":"\"\u2028"}`
+	for given, want := range map[string]string{
+		"": "", "{}": "", " {\n} ": "", deep: deep, `{"b":"\u0022\u2028", "a" : [1.50, 1e400,9007199254740993,{"n":null,"\u00e9":"\u003c\u0026>"}]}`: deep,
+		`{"a":"\uFFFD"}`: `{"a":"\ufffd"}`,
+	} {
+		want = strings.ReplaceAll(want, `\ufffd`, "\uFFFD")
+		if got, err := task.Parse("params", given); err != nil || got != want {
+			t.Errorf("%s is %s, %v, want %s", given, got, err, want)
+		}
+	}
+	for _, given := range []string{"1", "null", "[]", `"{}"`, "{", `{"a":1} {}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"` + strings.Repeat("x", 64<<10) + `"}`, strings.Repeat(`{"a":`, 20000)} {
+		_, err := task.Parse("params", given)
+		if bad, ok := errors.AsType[*statemachine.FieldError](err); !ok || bad.Field != "params" || len(err.Error()) > 1000 {
+			t.Errorf("%.100s: %.500v", given, err)
+		}
+	}
+	var spec task.Spec
+	for _, raw := range []string{`{"a":1}`, `"{\"a\":1}"`} {
+		if err := spec.SetJSON("params", json.RawMessage(raw), time.Time{}); err != nil || string(spec.Params) != `{"a":1}` {
+			t.Errorf("%s is %s, %v", raw, spec.Params, err)
+		}
+	}
+	if err := spec.SetJSON("params", json.RawMessage("[1]"), time.Time{}); err == nil || !strings.Contains(err.Error(), "a JSON object") {
+		t.Errorf("%v", err)
 	}
 }

@@ -51,6 +51,8 @@ var (
 	// ErrNeedsResults means that a task cannot be repeated by itself, because it had the
 	// results of other tasks as its arguments.
 	ErrNeedsResults = errors.New("it had the results of other tasks as arguments: retry it, which gives it those again")
+	// ErrBegun means that a task does not wait any more, so that its parameters cannot be changed.
+	ErrBegun = errors.New("the task does not wait any more")
 	// ErrWaits means that a task of a plan waits for others, and cannot be released by hand.
 	ErrWaits = errors.New("the task waits for others of its plan")
 	// ErrPlanState means that a plan is in a state that does not allow something.

@@ -46,6 +46,7 @@ var table = []Field{
 	line("input", "", byOpener, text(func(s *Spec) *string { return &s.Input }, func(string) error { return nil }), "Words that run.sh is called with, separated by blanks."),
 	line("argv", "", byOpener, argv(func(s *Spec) *[]string { return &s.Argv }), "Exact list of words that run.sh is called with, in the place of `input`."),
 	line("variables", "", byOpener, variables(func(s *Spec) *map[string]string { return &s.Variables }), "Environment variables of the program alone: a JSON object of texts. Names that begin with `TDF_` are the worker's."),
+	line("params", "", byOpener, params(func(s *Spec) *json.RawMessage { return &s.Params }), "Parameters for the program, a JSON object of at most 64 KiB, which it finds as `TDF_PARAMS`. They may be changed while the task waits."),
 	line("stdin", "", byOpener, stdin(func(s *Spec) *string { return &s.Stdin }), "What the program reads from its standard input, as `blob:sha256=HEX`, or a file that lies where the task is opened, as `file:PATH`; empty for nothing."),
 	line("memory_max", "", byOpener, bytesOf(func(s *Spec) *int64 { return &s.MemoryMax }), "Most memory of all processes of a round, such as `2GiB`; of this and the `memory_max` of the worker the smaller one counts. It goes only to workers that have one."),
 	line("pids_max", "", byOpener, within(func(s *Spec) *int { return &s.PidsMax }, maxPids), "Most processes and threads of a round; of this and the `pids_max` of the worker the smaller one counts. It goes only to workers that have one."),

@@ -36,6 +36,9 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	case []any:
 		return f.several(raw, jsonArray, itemsText(v))
 	case map[string]any:
+		if f.name == jsonText {
+			return string(raw), nil
+		}
 		return f.several(raw, jsonObject, paired(v))
 	}
 	return "", f.badJSON(raw)
@@ -87,6 +90,8 @@ func (f *Field) wantJSON() string {
 		return "a list of texts"
 	case f.secret:
 		return wantVariables
+	case f.name == jsonText:
+		return wantParams
 	case f.name == jsonObject:
 		return `an object of texts, such as {"tenant":"acme"}`
 	case f.limits == ofCodes:

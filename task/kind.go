@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
 	"io/fs"
 	"path"
@@ -449,6 +450,52 @@ func checkMeta(s string) (string, error) {
 		return "", nil
 	}
 	return metaText(m), nil
+}
+
+// jsonText is any JSON object, which may also stand in a text.
+const jsonText = "JSON"
+
+const maxParams = 64 << 10
+
+// params is an object, sorted.
+func params(field func(*Spec) *json.RawMessage) kind {
+	return bind(kind{name: jsonText, limits: "an object of at most 64 KiB", parse: checkParams}, field,
+		func(raw json.RawMessage) string { return string(raw) }, func(s string) json.RawMessage { return json.RawMessage(s) })
+}
+
+const wantParams = `a JSON object, such as {"depth":3}`
+
+// checkParams returns one text for an object, however it is written, so that the same work has the same digest. Numbers stay as they are.
+func checkParams(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	value, err := decoded(json.RawMessage(s))
+	object, _ := value.(map[string]any)
+	if err != nil || object == nil || !json.Valid([]byte(s)) || !utf8.ValidString(s) {
+		return "", bad("", clean.Line(s, maxShown), wantParams)
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(object) //nolint:errchkjson // it was JSON
+	kept := strings.TrimSuffix(text.String(), "\n")
+	const replaced = "\uFFFD"
+	switch {
+	case len(object) == 0:
+		return "", nil
+	case len(kept) > maxParams:
+		return "", bad("", strconv.Itoa(len(kept))+" bytes", "at most "+strconv.Itoa(maxParams)+" bytes; hand larger values over in a file")
+	case strings.Contains(kept, replaced) && !strings.Contains(s, replaced) && !strings.Contains(strings.ToLower(s), `\ufffd`):
+		return "", bad("", clean.Line(s, maxShown), wantParams+", whose texts are Unicode: half of a surrogate pair stands for nothing")
+	}
+	return kept, nil
+}
+
+// CheckParams returns parameters of a task as they are kept. The error is a [*statemachine.FieldError].
+func CheckParams(params json.RawMessage) (json.RawMessage, error) {
+	text, err := checkParams(string(params))
+	return json.RawMessage(text), named("params", err)
 }
 
 // variables is a map of texts that may be secrets, a JSON object in records.

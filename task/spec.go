@@ -2,6 +2,7 @@ package task
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,9 @@ type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes ano
 	// are letters, digits and underscores, without TDF_ in front, their values UTF-8 texts; as JSON all have at most 64 KiB. They may
 	// be secrets: a task that is read has *** for each value.
 	Variables map[string]string
+	// Params are parameters for the program, a JSON object of at most 64 KiB, whose numbers keep all their digits: the program has it as
+	// TDF_PARAMS. While the task waits they may be changed, see SetParams of package manager. (Flock: params; Disbatch: parameters)
+	Params json.RawMessage
 	// Stdin is what the program reads from its standard input; empty for nothing. "file:PATH" is a file where the task is
 	// opened, which the submission takes along: the task has "blob:sha256=HEX" then, what Redis keeps under that hash (see
 	// PutStdin of package manager).

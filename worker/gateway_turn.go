@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -350,8 +351,8 @@ type Assigned struct {
 	// Results are what those tasks have brought, in their order; a text that is no UTF-8 as base64.
 	Results []argument `json:"results,omitempty" doc:"What the tasks that it needs have brought, in their order."`
 	Stdin   string     `json:"stdin,omitempty" doc:"What it reads from stdin: blob:sha256=HASH, which GET /blobs/HASH has."`
-	// Variables are for its environment.
-	Variables map[string]string `json:"variables,omitempty" doc:"Variables for its environment."`
+	// Variables are for its environment, its parameters among them, as TDF_PARAMS.
+	Variables map[string]string `json:"variables,omitempty" doc:"Variables for its environment, its parameters among them, as TDF_PARAMS."`
 	Meta      map[string]string `json:"meta,omitempty" doc:"Attributes of the task."`
 	// Resources are what it may use of the node.
 	Resources map[string]task.Allotted `json:"resources,omitempty" doc:"What it may use of the node."`
@@ -405,7 +406,10 @@ func (g *Gateway) results(ctx context.Context, r *round) error {
 		}
 		r.results = append(r.results, found...)
 	}
-	return r.checkWords()
+	if err := r.checkWords(); err != nil {
+		return err
+	}
+	return r.checkFields("params")
 }
 
 // refuse ends a round that has no usable arguments, as a worker does that runs it.
@@ -435,6 +439,13 @@ func (r *round) assigned() Assigned {
 	}
 	for i := range r.results {
 		a.Results = append(a.Results, argumentOf(&r.results[i]))
+	}
+	if spec.Params != nil {
+		a.Variables = maps.Clone(a.Variables)
+		if a.Variables == nil {
+			a.Variables = map[string]string{}
+		}
+		a.Variables[paramsVariable] = string(spec.Params)
 	}
 	left, bounded := r.clock.until(min(r.Task.RoundEnd(0), r.Expiry))
 	if !bounded {

@@ -20,7 +20,7 @@ import (
 // afterwards. A Job must not be copied.
 type Job struct {
 	// Task is what a worker reads of the task: ID, Round, State, Rev, Plan and the
-	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Class, Needs,
+	// counters, and of its Spec Program, Source, Input, Argv, Params, FailOn, Queue, Class, Needs,
 	// Args and Meta; other fields are zero. ID and Round identify the round: a task may be
 	// started more than once, each time in a round of its own. Program is the name
 	// the handler is registered by, Input what the task brings.

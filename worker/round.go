@@ -305,6 +305,9 @@ func inputText(s *task.Spec) string {
 // (128 KiB with name, equals sign and final zero).
 const longestVariable = 128<<10 - len("TDF_INPUT=") - 1
 
+// paramsVariable has the parameters of the task.
+const paramsVariable = "TDF_PARAMS"
+
 // controlFile is the file in the private directory through which a program
 // tells how far it has come.
 const controlFile = ".tdf-control"
@@ -328,7 +331,8 @@ func (r *round) program(s taken) shim.Program {
 // TDF_RESOURCE_GPU says how much the round got and TDF_RESOURCE_GPU_IDS which
 // pieces, counted from 0 and separated by commas; the latter is missing if the
 // node has too many to tell them apart. TDF_ARGS and TDF_ARGS_DIR are there if the
-// task needs others, TDF_META_TENANT if its meta has a tenant.
+// task needs others, TDF_META_TENANT if its meta has a tenant, TDF_PARAMS if
+// it has parameters.
 func (r *round) variables() map[string]string {
 	v := map[string]string{
 		"TDF_TASK_ID":   strconv.FormatInt(r.Task.ID, 10),
@@ -353,6 +357,9 @@ func (r *round) variables() map[string]string {
 	if len(r.Spec.Needs) > 0 {
 		v["TDF_ARGS"] = filepath.Join(r.private, argumentsFile)
 		v["TDF_ARGS_DIR"] = filepath.Join(r.private, argumentsDir)
+	}
+	if r.Spec.Params != nil {
+		v[paramsVariable] = string(r.Spec.Params)
 	}
 	if len(r.Spec.Input) <= longestVariable {
 		v["TDF_INPUT"] = r.Spec.Input

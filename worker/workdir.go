@@ -53,8 +53,8 @@ func (r *round) prepare(ctx context.Context, v fetch.Version) error {
 	if err := r.checkWords(); err != nil {
 		return err
 	}
-	if r.Spec.Variables != nil || r.Spec.Return != nil {
-		if err := r.checkFields("variables", "return", "return_to"); err != nil {
+	if r.Spec.Variables != nil || r.Spec.Return != nil || r.Spec.Params != nil {
+		if err := r.checkFields("variables", "return", "return_to", "params"); err != nil {
 			return err
 		}
 	}

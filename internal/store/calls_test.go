@@ -234,6 +234,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, _, err := st.SetMeta(ctx, []int64{1}, tasks.MetaChange{Set: map[string]string{"phase": "load"}})
 		return err
 	},
+	"SetParams": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.SetParams(ctx, []int64{1}, `{"a":1}`, tasks.Note{})
+		return err
+	},
 	"RedisTime": func(ctx context.Context, st *store.Store) error { _, err := st.RedisTime(ctx); return err },
 	"LastStep":  func(ctx context.Context, st *store.Store) error { _, err := st.LastStep(ctx); return err },
 	"NoteStep":  func(ctx context.Context, st *store.Store) error { return st.NoteStep(ctx, noon, time.Second) },

@@ -323,7 +323,7 @@ func exerciseMeta(t *testing.T, sp *storetest.Space) {
 	}
 	set := func(pairs ...string) {
 		t.Helper()
-		change := tasks.MetaChange{Set: map[string]string{}, Writer: "m", Text: "set by me"}
+		change := tasks.MetaChange{Set: map[string]string{}, Note: tasks.Note{Writer: "m", Text: "set by me"}}
 		for i := 0; i < len(pairs); i += 2 {
 			change.Set[pairs[i]] = pairs[i+1]
 		}
@@ -422,4 +422,45 @@ func exerciseDrop(t *testing.T, sp *storetest.Space) {
 	if _, there := sp.Task(t, 1).Fields["0:stderr"]; there {
 		t.Error("the field is there")
 	}
+}
+
+// Parameters change while a task waits, and not after that; a call that is sent again is answered as before.
+func exerciseParams(t *testing.T, sp *storetest.Space) {
+	first := storetest.Spec()
+	storetest.Set(&first, "params", `{"n":1}`)
+	sp.Open(t, first, storetest.Spec())
+	set := func(id int64, params string, want error) {
+		t.Helper()
+		before := sp.Task(t, id)
+		states, outcomes, err := sp.Store.SetParams(t.Context(), []int64{id, 9}, params, tasks.Note{Writer: "m", Text: "set by me"})
+		if err != nil || states[0] != before.State || !errors.Is(outcomes[0].Err, want) || states[1] != "" || !errors.Is(outcomes[1].Err, task.ErrDamaged) {
+			t.Fatalf("%v, %v, %v", states, outcomes, err)
+		}
+		after, same := sp.Task(t, id), before.Fields["params"] == params
+		if same != (outcomes[0].Result == statemachine.Repeated) || (after.Rev != before.Rev) != (want == nil && !same) {
+			t.Errorf("%+v, rev %d -> %d", outcomes[0], before.Rev, after.Rev)
+		}
+		if want == nil && after.Fields["params"] != params || want != nil && after.Fields["params"] != before.Fields["params"] {
+			t.Errorf("%q is %q", params, after.Fields["params"])
+		}
+		if strings.Count(after.Fields["log"], "set by me") != strings.Count(before.Fields["log"], "set by me")+int(after.Rev-before.Rev) {
+			t.Errorf("log %q", after.Fields["log"])
+		}
+	}
+	set(1, `{"n":2}`, nil)
+	set(1, `{"n":2}`, nil)
+	set(2, `{"of":"a task with the fields of its creation alone"}`, nil)
+	set(1, "", nil)
+	set(1, `{"n":9007199254740993}`, nil)
+	if _, _, err := sp.Store.SetParams(t.Context(), []int64{1}, "", tasks.Note{DryRun: true}); err != nil {
+		t.Fatal(err)
+	}
+	claimed := sp.Claim(t, "w", 2)
+	if got := string(claimed[0].Spec.Params) + string(claimed[1].Spec.Params); got != `{"n":9007199254740993}{"of":"a task with the fields of its creation alone"}` {
+		t.Errorf("the worker has %s", got)
+	}
+	set(1, `{"n":9007199254740993}`, nil) // as it was sent before
+	set(1, `{"n":3}`, task.ErrBegun)
+	sp.Report(t, &claimed[0], "", "")
+	set(1, `{"n":3}`, task.ErrBegun)
 }

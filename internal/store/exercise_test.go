@@ -69,6 +69,7 @@ func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 		"chunks":           exerciseChunks,
 		"progress":         exerciseProgress,
 		"meta":             exerciseMeta,
+		"params":           exerciseParams,
 		"meta reported":    exerciseMetaReported,
 		"drop":             exerciseDrop,
 	}

@@ -181,6 +181,7 @@ func TestKeyOfOtherWork(t *testing.T) {
 	for name, field := range map[string][]string{
 		"program": {"program", "other"}, "source": {"source", "http://h/p.zip"}, "class": {"class", "c"}, "input": {"input", "x"},
 		"words": {"argv", `["x"]`}, "variables": {"variables", `{"A":"1"}`}, "stdin": {"stdin", "blob:sha256=" + strings.Repeat("0a", 32)},
+		"parameters": {"params", `{"a":1}`},
 	} {
 		other := withKey("", "k")
 		storetest.Set(&other, field...)

@@ -45,9 +45,10 @@ var scriptLosses = map[string]map[string]loss{
 		"hold":         {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Hold)},
 		"cancel":       {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Cancel)},
 	},
-	"note":  {"lines": {prepare: claimed, call: noteCall}},
-	"meta":  {"of a manager": {prepare: claimed, call: metaCall(false)}, "of a program": {prepare: claimed, call: metaCall(true)}},
-	"index": {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
+	"note":   {"lines": {prepare: claimed, call: noteCall}},
+	"meta":   {"of a manager": {prepare: claimed, call: metaCall(false)}, "of a program": {prepare: claimed, call: metaCall(true)}},
+	"params": {"waiting": {prepare: opened(1), call: paramsCall}},
+	"index":  {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
 	"epoch": {
 		"opened": {prepare: claimed, call: epochCall(999)},
 		"none":   {prepare: claimed, call: epochCall(0)},

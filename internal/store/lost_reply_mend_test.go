@@ -36,13 +36,25 @@ func metaCall(worker bool) func(*testing.T, *store.Store) step {
 			if worker {
 				return st.Tell(t.Context(), "w", &task.Task, tasks.News{Meta: set})
 			}
-			_, outcomes, err := st.SetMeta(t.Context(), []int64{1}, tasks.MetaChange{Set: set, Writer: "m", Text: "set"})
+			_, outcomes, err := st.SetMeta(t.Context(), []int64{1}, tasks.MetaChange{Set: set, Note: tasks.Note{Writer: "m", Text: "set"}})
 			if err == nil {
 				err = outcomes[0].Err
 			}
 			return err
 		})
 	}
+}
+
+// paramsCall gives task 1 other parameters.
+func paramsCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return done(func() error {
+		_, outcomes, err := st.SetParams(t.Context(), []int64{1}, `{"n":1}`, tasks.Note{Writer: "m", Text: "set"})
+		if err == nil {
+			err = outcomes[0].Err
+		}
+		return err
+	})
 }
 
 // foreign plants task 1 as a client of the original does: no index knows it.

@@ -86,6 +86,7 @@ const (
 	sourceField    = "source"
 	inputField     = "input"
 	argvField      = "argv"
+	paramsField    = "params"
 	variablesField = "variables"
 	returnField    = "return"
 	keyField       = "key"

@@ -52,7 +52,7 @@ func knownFields() (names []string) {
 }
 
 // topFields are the names at the top of a file.
-var topFields = []string{"name", "on_failure", "params", "defaults", "steps"}
+var topFields = []string{"name", "on_failure", paramsField, "defaults", "steps"}
 
 func (r *reader) top(body *node) {
 	for _, item := range body.pairs {
@@ -62,7 +62,7 @@ func (r *reader) top(body *node) {
 			r.file.name, r.file.nameLine = v.single("name", r.problems), item.line
 		case "on_failure":
 			r.file.onFailure = r.choice(v, "on_failure", "cancel", "hold", "continue")
-		case "params":
+		case paramsField:
 			r.params(v)
 		case "defaults":
 			r.file.defaults = r.defaults(v)
@@ -113,10 +113,10 @@ func (r *reader) name(line int, field, name string) {
 
 func (r *reader) params(v *node) {
 	if v.kind != mapping {
-		r.add(v.line, "params", "is %s; write names with their values, and nothing behind a name whose value must be given", v.kind)
+		r.add(v.line, paramsField, "is %s; write names with their values, and nothing behind a name whose value must be given", v.kind)
 	}
 	for _, item := range v.pairs {
-		field := "params." + item.key
+		field := paramsField + "." + item.key
 		r.name(item.line, field, item.key)
 		p := param{name: item.key, line: item.line, required: item.value.kind == null}
 		switch {
@@ -163,6 +163,9 @@ func (r *reader) refused(where string, item pair) bool {
 }
 
 func (r *reader) field(where string, item pair) taskField {
+	if item.key == paramsField && item.value.kind != text {
+		r.add(item.line, where+"."+item.key, `is %s; write the JSON object as a text, such as '{"depth": 3}'`, item.value.kind)
+	}
 	return taskField{name: item.key, line: item.line, value: item.value.value(where+"."+item.key, r.problems)}
 }
 

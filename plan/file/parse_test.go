@@ -44,6 +44,8 @@ var refusals = map[string]string{
 	"params: [x]\n" + stepA + "}}": "p.yaml:1: params: is a list; write names with their values, " +
 		"and nothing behind a name whose value must be given",
 	"params: {x: {y: z}}\n" + stepA + "}}":      "p.yaml:1: params.x: is a mapping; write a text, a number or a list",
+	stepA + ", params: {n: 1}}}":                `p.yaml:1: steps.a.params: is a mapping; write the JSON object as a text, such as '{"depth": 3}'`,
+	"defaults:\n  params: [n]\n" + stepA + "}}": `p.yaml:2: defaults.params: is a list; write the JSON object as a text, such as '{"depth": 3}'`,
 	"params:\n  x:\n" + stepA + "}}":            "p.yaml:2: params.x: has no default and was not given; give it as a parameter, x=VALUE",
 	stepA + ", args: word}}":                    `p.yaml:1: steps.a.args: "word" is unknown; did you mean "words"?`,
 	stepA + ", needs: {x: y}}}":                 "p.yaml:1: steps.a.needs: is a mapping; write a list of steps, such as [fetch, {step: check, when: any}]",

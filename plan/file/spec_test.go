@@ -109,3 +109,18 @@ func TestTakeAlongRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Parameters of a task are a text in which those of the plan are filled in, before it is read as JSON.
+func TestParams(t *testing.T) {
+	t.Parallel()
+	steps := func(day string) string {
+		return "params: {day: " + day + "}\nsteps:\n  s: {program: p, params: '{\"day\": ${params.day}, \"n\": [1]}'}\n"
+	}
+	specs, _, err := expanded(t, steps("7"), nil).Specs(time.Now())
+	if err != nil || string(specs[0].Params) != `{"day":7,"n":[1]}` {
+		t.Errorf("%s, %v", specs[0].Params, err)
+	}
+	if _, _, err := expanded(t, steps("Mon"), nil).Specs(time.Now()); err == nil || !strings.Contains(err.Error(), "p.yaml:3: steps.s: field params: ") {
+		t.Errorf("%v", err)
+	}
+}

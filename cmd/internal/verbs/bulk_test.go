@@ -200,3 +200,32 @@ func TestAttr(t *testing.T) {
 		}
 	}
 }
+
+// The last word is the object, the others say which tasks get it; those that do not wait keep theirs.
+func TestParams(t *testing.T) {
+	t.Parallel()
+	b := played(t) // tasks 1 to 5
+	b.must("submit", "-q", "--program", "p", "--hold", "--params", `{"depth": 1}`)
+	b.must("submit", "-q", "--program", "p")
+	wantText(t, b.must("params", "6,7", `{"depth": 2}`, "--reason", "a look"), "set for 2\n")
+	wantText(t, b.must("show", "7"), `params       {"depth":2}`, "params set by "+operator()+": a look")
+	if got := b.value(0, "show", "6").(map[string]any)["params"]; fmt.Sprint(got) != "map[depth:2]" {
+		t.Errorf("%v", got)
+	}
+	if object := b.value(1, "params", "2,6,9", `{"x":1}`).(map[string]any); ids(object["set"]) != "6" || ids(object["not_found"]) != "9" || ids(object["unchanged"]) != "2" ||
+		!strings.Contains(fmt.Sprint(object["reasons"]), "only tasks that wait can have other parameters") {
+		t.Errorf("%v", object)
+	}
+	b.must("params", "6", "{}")
+	if got := b.value(0, "show", "6").(map[string]any)["params"]; got != nil {
+		t.Errorf("%v", got)
+	}
+	for args, say := range map[string]string{
+		"params 6": "give the parameters last", "params": "give the parameters last", `params {"a":1}`: "which tasks", `params all {"a":1}`: "add --yes",
+		`params 6 {"a":}`: "a JSON object", `submit --program p --params [1]`: "a JSON object",
+	} {
+		if r := b.run(strings.Fields(args)...); r.code != 2 || !strings.Contains(r.err, say) {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -74,6 +75,32 @@ func (b *bulkVerb) setMeta(ctx context.Context, s *session) error {
 		return err
 	}
 	b.change = bulk.SetMeta(set)
+	return b.do(ctx, s)
+}
+
+func (a *app) params() *cobra.Command {
+	b := &bulkVerb{change: bulk.SetParams(nil)}
+	cmd := withReason(b.command(a, paramsField, "Give tasks that wait other parameters",
+		"params gives tasks that are open or blocked other parameters, a JSON object, in the place of those that they\n"+
+			"have; {} for none. The program has them as TDF_PARAMS. A task that has begun keeps its own.",
+		"  tdf-manager params 7 '{\"depth\":3}'\n"+
+			"  tdf-manager params --queue nightly '{\"depth\":3}' --dry-run"))
+	cmd.Use, cmd.RunE = paramsField+" [TASKS] JSON", a.withManager(b.setParams)
+	return cmd
+}
+
+// setParams does what the verb params says: the last word is the object.
+func (b *bulkVerb) setParams(ctx context.Context, s *session) error {
+	last := len(s.args) - 1
+	if last < 0 || !strings.HasPrefix(strings.TrimSpace(s.args[last]), "{") {
+		return cli.Usagef("give the parameters last, a JSON object such as '{\"depth\":3}', or '{}' for none")
+	}
+	given, err := task.CheckParams(json.RawMessage(s.args[last]))
+	if err != nil {
+		return err
+	}
+	s.args = s.args[:last]
+	b.change = bulk.SetParams(given)
 	return b.do(ctx, s)
 }
 

@@ -48,6 +48,7 @@ const (
 	argvField       = "argv"
 	labelsField     = "labels"
 	resourcesField  = "resources"
+	paramsField     = "params"
 	metaField       = "meta"
 	variablesField  = "variables"
 	returnField     = "return"

@@ -163,6 +163,7 @@ func (s *session) showFields(t *task.Task) {
 	table.Row("source", clean.Source(t.Source))
 	table.Row("input", task.InputText(t.Input, t.Argv))
 	table.Some(variablesField, pairsText(t.Variables))
+	table.Some(paramsField, string(t.Params))
 	table.Some(stdinField, s.stdinText(t.Stdin))
 	placeRows(table, t)
 	table.Row("start_after", cmp.Or(bound(t.StartAfter), "0"))

@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -102,6 +103,18 @@ func SetMeta(set map[string]string) *Change {
 	return &Change{
 		States: statemachine.States(), Careful: true, Effects: []string{"set"},
 		Do: changing(with, always[*manager.Change]("set")), Remedy: always[statemachine.State](""),
+	}
+}
+
+// SetParams gives tasks that wait other parameters; see [manager.Manager.SetParams].
+func SetParams(params json.RawMessage) *Change {
+	with := func(m *manager.Manager, ctx context.Context, ids []int64, o manager.ChangeOptions) ([]manager.Change, error) {
+		return m.SetParams(ctx, ids, params, o)
+	}
+	return &Change{
+		States: []statemachine.State{statemachine.Blocked, statemachine.Open}, Careful: true, Effects: []string{"set"},
+		Do:     changing(with, always[*manager.Change]("set")),
+		Remedy: always[statemachine.State]("only tasks that wait can have other parameters"),
 	}
 }
 
@@ -289,5 +302,5 @@ func (t *Tally) Empty() bool { return len(t.Done)+len(t.Refused)+len(t.Missing) 
 // WrongState reports whether the task is in the wrong state, and nothing else is wrong with it.
 func (r *Refusal) WrongState() bool {
 	var wrong *statemachine.TransitionError
-	return errors.As(r.Err, &wrong) || errors.Is(r.Err, task.ErrNotEnded)
+	return errors.As(r.Err, &wrong) || errors.Is(r.Err, task.ErrNotEnded) || errors.Is(r.Err, task.ErrBegun)
 }

@@ -259,6 +259,9 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 	if text := f.Get("variables"); text != "" {
 		c.Spec.Variables = decodeTexts(text)
 	}
+	if text := f.Get("params"); text != "" {
+		c.Spec.Params = json.RawMessage(text)
+	}
 	c.Spec.MemoryMax = limitOf(f.Get("memory_max"))
 	c.Spec.PidsMax, c.Spec.Nice = int(limitOf(f.Get("pids_max"))), int(limitOf(f.Get("nice")))
 	if text := f.Get("return"); text != "" {
@@ -307,7 +310,7 @@ var (
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
 		"argv", "args", "meta", PlanField, AvoidField, "needs", ClassField, "losses", "releases", "faults", "not_before", "cancel_requested",
-		"variables", "return", "return_on", "return_to", "stdin", "memory_max", "pids_max", "nice",
+		"variables", "return", "return_on", "return_to", "stdin", "memory_max", "pids_max", "nice", "params",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 

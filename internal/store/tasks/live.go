@@ -210,10 +210,15 @@ func (far Progress) String() string {
 // maxProgress is how many bytes of a progress text are kept.
 const maxProgress = 256
 
-// MetaChange sets attributes of tasks.
+// MetaChange says which attributes of tasks are set.
 type MetaChange struct {
 	// Set has the texts by their names. An empty one removes the attribute; others stay as they are.
 	Set map[string]string
+	Note
+}
+
+// Note goes with changes that are no moves.
+type Note struct {
 	// Writer and Text are for the logs of the tasks that change; no line without a text.
 	Writer, Text string
 	// DryRun changes nothing.
@@ -227,26 +232,47 @@ func (s *Tasks) SetMeta(ctx context.Context, ids []int64, c MetaChange) ([]state
 	return s.setMeta(ctx, ids, &c, &statemachine.Move{})
 }
 
+// SetParams gives up to [MaxMoves] tasks that wait other parameters, each on its own; none of them for an empty text. It returns as
+// SetMeta does; the error of a task that does not wait matches [task.ErrBegun].
+func (s *Tasks) SetParams(ctx context.Context, ids []int64, params string, note Note) ([]statemachine.State, []Outcome, error) {
+	r, err := s.RunList(ctx, "params", s.subjects(ids), params, conn.Flag(note.DryRun), writer(note.Writer), note.Text)
+	if err != nil {
+		return nil, nil, err
+	}
+	states, outcomes := changed(ids, r)
+	return states, outcomes, nil
+}
+
+// subjects are the keys of tasks.
+func (s *Tasks) subjects(ids []int64) (of conn.Subject) {
+	for _, id := range ids {
+		of.More = append(of.More, s.Keys.Task(id))
+	}
+	return of
+}
+
+// changed reads what became of each task, and its state.
+func changed(ids []int64, r conn.Reply) (states []statemachine.State, outcomes []Outcome) {
+	for i, id := range ids {
+		states, outcomes = append(states, statemachine.State(r.Text(2*i+1))), append(outcomes, moveOutcome(id, r.Number(2*i)))
+	}
+	return states, outcomes
+}
+
 // setMeta does so for the worker that runs a task only, if round names a claim.
 func (s *Tasks) setMeta(
 	ctx context.Context, ids []int64, c *MetaChange, round *statemachine.Move,
 ) (states []statemachine.State, outcomes []Outcome, err error) {
-	of := conn.Subject{}
-	for _, id := range ids {
-		of.More = append(of.More, s.Keys.Task(id))
-	}
 	args := append(make([]any, 0, 8+2*len(c.Set)), string(statemachine.Running), round.Round, round.Claim, task.MaxMeta,
 		conn.Flag(c.DryRun), writer(c.Writer), c.Text, 2*len(c.Set))
 	for name, text := range c.Set {
 		args = append(args, name, text)
 	}
-	r, err := s.RunList(ctx, "meta", of, args...)
+	r, err := s.RunList(ctx, "meta", s.subjects(ids), args...)
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, id := range ids {
-		states, outcomes = append(states, statemachine.State(r.Text(2*i+1))), append(outcomes, moveOutcome(id, r.Number(2*i)))
-	}
+	states, outcomes = changed(ids, r)
 	return states, outcomes, nil
 }
 

@@ -152,7 +152,7 @@ func (o *Commit) check() error {
 	return nil
 }
 
-// moveOutcome is the one place where the codes of the scripts move, stop, meta and take get
+// moveOutcome is the one place where the codes of the scripts move, stop, meta, params and take get
 // their meaning.
 func moveOutcome(id, code int64) Outcome {
 	switch code {
@@ -175,6 +175,8 @@ func moveOutcome(id, code int64) Outcome {
 			Field: "meta", Value: fmt.Sprintf("task %d with these attributes", id),
 			Want: fmt.Sprintf("a task with at most %d attributes; remove some first", task.MaxMeta),
 		}}
+	case -7:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, task.ErrBegun)}
 	default:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: &conn.DamageError{ID: id, Reason: "hash is missing or damaged"}}
 	}

@@ -231,7 +231,7 @@ func keyed(d *task.Definition) []string {
 }
 
 // workFields are what a task does. Where, when and how often it does it may differ between two of one key.
-var workFields = []string{"program", "source", ClassField, "input", "argv", "variables", "stdin"}
+var workFields = []string{"program", "source", ClassField, "input", "argv", "variables", "stdin", "params"}
 
 // further are fields of a record that no spec has, and their values.
 func further(d *task.Definition) (fields []string) {
