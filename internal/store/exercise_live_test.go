@@ -429,15 +429,24 @@ func exerciseParams(t *testing.T, sp *storetest.Space) {
 	first := storetest.Spec()
 	storetest.Set(&first, "params", `{"n":1}`)
 	sp.Open(t, first, storetest.Spec())
+	seq := func() int64 {
+		t.Helper()
+		n, err := sp.Raw.HGet(t.Context(), sp.Key("meta"), "seq").Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
 	set := func(id int64, params string, want error) {
 		t.Helper()
-		before := sp.Task(t, id)
+		before, changes := sp.Task(t, id), seq()
 		states, outcomes, err := sp.Store.SetParams(t.Context(), []int64{id, 9}, params, tasks.Note{Writer: "m", Text: "set by me"})
 		if err != nil || states[0] != before.State || !errors.Is(outcomes[0].Err, want) || states[1] != "" || !errors.Is(outcomes[1].Err, task.ErrDamaged) {
 			t.Fatalf("%v, %v, %v", states, outcomes, err)
 		}
 		after, same := sp.Task(t, id), before.Fields["params"] == params
-		if same != (outcomes[0].Result == statemachine.Repeated) || (after.Rev != before.Rev) != (want == nil && !same) {
+		if same != (outcomes[0].Result == statemachine.Repeated) || (after.Rev != before.Rev) != (want == nil && !same) ||
+			seq()-changes != after.Rev-before.Rev {
 			t.Errorf("%+v, rev %d -> %d", outcomes[0], before.Rev, after.Rev)
 		}
 		if want == nil && after.Fields["params"] != params || want != nil && after.Fields["params"] != before.Fields["params"] {

@@ -156,7 +156,7 @@ func TestHTTPDocument(t *testing.T) {
 	stdout, stderr, code := daemontest.Run(t, cmd)
 	stdout = regexp.MustCompile(`[ \n]+`).ReplaceAllString(stdout, " ")
 	const want = `1 2 102 { "state": "completed", "total": 100, "left": 0 } { "state": "archived", "outcome": "succeeded", "output": "1\n2\n3\n" } 0 `
-	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] 20 {"maxthreads":["unlimited","2"]} true w 1 1 ["four","lines"] recorded `) {
+	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] [103] [ 103 ] 20 {"maxthreads":["unlimited","2"]} true w 1 1 ["four","lines"] recorded `) {
 		t.Errorf("it ended with %d:\n%s\n%s", code, stdout, stderr)
 	}
 }
