@@ -26,16 +26,16 @@ import (
 )
 
 // rows are the measures, with their limits. Tests are counted nowhere. There is room for the store of programs, for directories of
-// rounds, uploads with their benchmark, variables of tasks, and results; for files that rounds return, whole outputs, errands to workers,
-// and retries that go elsewhere; for jobs, the input and the limits of a task, and files that are returned to a directory or by rsync;
-// for tasks that take several slots, attributes that change, versions that only other workers keep or that the first worker pins, and
-// output beyond the record elsewhere than in Redis, with jobs that know of what is lost; for health, metrics and the site over HTTP,
-// with its tokens, which also take four methods of the store, with outputs, plans, programs, blobs, waits, and changes of queues, nodes and
-// workers; for series, with the records they stand on, which take two methods of the store; for the gateway of workers
-// over HTTP, and what it tells them of a task; for parameters, which change by a method of the store. A task passes what notes when
-// its version was used last, what reads the node to avoid and the number of its job, and what looks whether it has an input, limits of its own,
-// several slots, attributes to tell, a time when it wants to run again, and anything that was cut. Jobs use much of what plans and
-// submissions have, from files of their own.
+// rounds, uploads with their benchmark, variables of tasks, and results; for files that rounds return, whole outputs, errands to
+// workers, and retries that go elsewhere; for jobs, the input and the limits of a task, and files that are returned to a directory
+// or by rsync; for tasks that take several slots, attributes that change, versions that only other workers keep or that the first
+// worker pins, and output beyond the record elsewhere than in Redis, with jobs that know of what is lost; for health, metrics and
+// the site over HTTP, with its tokens, which also take four methods of the store, with outputs, plans, programs, blobs, waits, and
+// changes of queues, nodes and workers; for series, with the records they stand on, which take two methods of the store; for the
+// gateway of workers over HTTP, and what it tells them of a task; for parameters, which change by a method of the store. A task
+// passes what notes when its version was used last, what reads the node to avoid and the number of its job, and what looks whether
+// it has an input, limits of its own, several slots, attributes to tell, a time when it wants to run again, and anything that was
+// cut. Jobs use much of what plans and submissions have, from files of their own.
 func rows() []row {
 	return []row{
 		{"Go lines", 94800, (*house).lines},
