@@ -20,7 +20,7 @@ func TestChangeParams(t *testing.T) {
 		t.Errorf("%+v, %s", set, is)
 	}
 	for _, refused := range []struct{ verb, body, detail string }{
-		{"params", `{"tasks":["1"]}`, "give params"}, {"params", `{"tasks":["1"],"params":[1]}`, "params"}, {"params", `{"tasks":["1"],"params":null}`, "params"},
+		{"params", `{"tasks":["1"]}`, "give params"}, {"params", `{"tasks":["1"],"params":[1]}`, "params"},
 		{"params", `{"tasks":["1"],"params":{},"again":true}`, "again belongs to POST /api/v1/tasks/retry"},
 		{"params", `{"params":{}}`, "say which tasks"}, {"cancel", `{"tasks":["1"],"params":{}}`, "params belongs to POST /api/v1/tasks/params"},
 		{"attr", `{"tasks":["1"],"set":{"a":"b"},"params":{}}`, "params belongs to"}, {"attr", `{"tasks":["1"]}`, "give set"},

@@ -318,7 +318,7 @@ func TestSetRefuses(t *testing.T) {
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "{}": "", `{ "b" : "<2>", "A" : "" }`: `{"A":"","b":"\u003c2\u003e"}`, `{"_x9":"ü=\u0001"}`: `{"_x9":"ü=\u0001"}`,
+		"": "", "null": "", "{}": "", `{ "b" : "<2>", "A" : "" }`: `{"A":"","b":"\u003c2\u003e"}`, `{"_x9":"ü=\u0001"}`: `{"_x9":"ü=\u0001"}`,
 	} {
 		if got, err := task.Parse("variables", text); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
@@ -476,7 +476,7 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s is %s, %v, want %s", given, got, err, want)
 		}
 	}
-	for _, given := range []string{"1", "null", "[]", `"{}"`, "{", `{"a":1} {}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"` + strings.Repeat("x", 64<<10) + `"}`, strings.Repeat(`{"a":`, 20000)} {
+	for _, given := range []string{"1", "[]", `"{}"`, "{", `{"a":1} {}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"` + strings.Repeat("x", 64<<10) + `"}`, strings.Repeat(`{"a":`, 20000)} {
 		_, err := task.Parse("params", given)
 		if bad, ok := errors.AsType[*statemachine.FieldError](err); !ok || bad.Field != "params" || len(err.Error()) > 1000 {
 			t.Errorf("%.100s: %.500v", given, err)
@@ -487,6 +487,13 @@ func TestParams(t *testing.T) {
 		if err := spec.SetJSON("params", json.RawMessage(raw), time.Time{}); err != nil || string(spec.Params) != `{"a":1}` {
 			t.Errorf("%s is %s, %v", raw, spec.Params, err)
 		}
+	}
+	var written task.Spec
+	if text, err := json.Marshal(task.Spec{Program: "p"}); err != nil || json.Unmarshal(text, &written) != nil {
+		t.Fatal(err)
+	}
+	if d, err := task.Define(&written); err != nil || d.Text("params") != "" {
+		t.Errorf("of a spec that was written as JSON: %q, %v", d.Text("params"), err)
 	}
 	if err := spec.SetJSON("params", json.RawMessage("[1]"), time.Time{}); err == nil || !strings.Contains(err.Error(), "a JSON object") {
 		t.Errorf("%v", err)

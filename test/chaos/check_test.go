@@ -39,22 +39,31 @@ func (tr *trial) checkFaults(t *testing.T) {
 	r := tr.report
 	r.Verdicts, r.Restarts = tr.fleet.verdicts(t), tr.fleet.again
 	maps.Copy(r.Faults, tr.proxy.struck())
-	if tr.duration < enough {
-		return
+	for _, what := range tr.spares() {
+		r.violate(spared, "%s", what)
 	}
+	if tr.duration >= enough && r.Verdicts == 0 {
+		r.violate(spared, "no server has found a worker dead")
+	}
+}
+
+// spares says what a run that is long enough for all has not harmed, and how not.
+func (tr *trial) spares() (all []string) {
+	if tr.duration < enough {
+		return nil
+	}
+	struck := tr.proxy.struck()
 	for _, c := range classes {
-		if _, out := r.LeftOut[c]; !out && r.Faults[c] == 0 {
-			r.violate(spared, "no %s", c)
+		if _, out := tr.report.LeftOut[c]; !out && tr.report.Faults[c]+struck[c] == 0 {
+			all = append(all, fmt.Sprintf("no %s", c))
 		}
 	}
 	for _, m := range tr.fleet.members {
 		if m.hits == 0 {
-			r.violate(spared, "%s was spared", m.name)
+			all = append(all, m.name+" was spared")
 		}
 	}
-	if r.Verdicts == 0 {
-		r.violate(spared, "no server has found a worker dead")
-	}
+	return all
 }
 
 // checkSurvivors finds processes of rounds that are over.

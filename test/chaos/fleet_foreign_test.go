@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,7 +88,8 @@ type proxy struct {
 
 	mu     sync.Mutex
 	rnd    *rand.Rand
-	kind   bool // does no harm any more
+	kind   bool    // does no harm any more
+	hand   []class // the faults that come next
 	faults map[class]int
 	asked  int
 	// outcomes are those of reports, in the answers of servers.
@@ -134,8 +136,12 @@ func (p *proxy) draw(body []byte) fate {
 	if bytes.Contains(body, []byte(`"claim"`)) {
 		oneIn = 5
 	}
-	if i := p.rnd.IntN(oneIn); i < len(proxyFaults) && !p.kind {
-		f.fault = proxyFaults[i]
+	if p.rnd.IntN(oneIn) < len(proxyFaults) && !p.kind {
+		if len(p.hand) == 0 { // each as often as the others, as in a deck
+			p.hand = slices.Clone(proxyFaults)
+			p.rnd.Shuffle(len(p.hand), func(i, k int) { p.hand[i], p.hand[k] = p.hand[k], p.hand[i] })
+		}
+		f.fault, p.hand = p.hand[0], p.hand[1:]
 		p.faults[f.fault]++
 	}
 	return f
