@@ -318,7 +318,7 @@ func TestSetRefuses(t *testing.T) {
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "null": "", "{}": "", `{ "b" : "<2>", "A" : "" }`: `{"A":"","b":"\u003c2\u003e"}`, `{"_x9":"ü=\u0001"}`: `{"_x9":"ü=\u0001"}`,
+		"": "", "{}": "", `{ "b" : "<2>", "A" : "" }`: `{"A":"","b":"\u003c2\u003e"}`, `{"_x9":"ü=\u0001"}`: `{"_x9":"ü=\u0001"}`,
 	} {
 		if got, err := task.Parse("variables", text); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
@@ -468,7 +468,7 @@ func TestParams(t *testing.T) {
 	t.Parallel()
 	const deep = `{"a":[1.50,1e400,9007199254740993,{"n":null,"é":"<&>"}],"b":"\"\u2028"}`
 	for given, want := range map[string]string{
-		"": "", "{}": "", " {\n} ": "", deep: deep, `{"b":"\u0022\u2028", "a" : [1.50, 1e400,9007199254740993,{"n":null,"\u00e9":"\u003c\u0026>"}]}`: deep,
+		"": "", "null": "", "{}": "", " {\n} ": "", deep: deep, `{"b":"\u0022\u2028", "a" : [1.50, 1e400,9007199254740993,{"n":null,"\u00e9":"\u003c\u0026>"}]}`: deep,
 		`{"a":"\uFFFD"}`: `{"a":"\ufffd"}`,
 	} {
 		want = strings.ReplaceAll(want, `\ufffd`, "\uFFFD")

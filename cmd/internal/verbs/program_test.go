@@ -229,10 +229,13 @@ func TestProgramRmInUse(t *testing.T) {
 		t.Errorf("dry run: %+v", r)
 	}
 	for _, all := range [][]string{{}, {"--worker", "a2"}} {
-		r := k.run(append([]string{"program", "rm", "sum"}, all...)...)
-		if r.code != 1 || !strings.Contains(r.out, "a slot runs it") || len(k.versions("a1", "sum")) != 1 {
-			t.Errorf("%v: %+v", all, r)
-		}
+		wait.Eventually(t, limit, func() bool { // else both workers look at once, and one is in the way of the other
+			r := k.run(append([]string{"program", "rm", "sum"}, all...)...)
+			if r.code != 1 || len(k.versions("a1", "sum")) != 1 {
+				t.Fatalf("%v: %+v", all, r)
+			}
+			return strings.Contains(r.out, "a slot runs it")
+		}, "%v: nothing says that a slot runs it", all)
 	}
 	if err := os.WriteFile(release, nil, 0o600); err != nil {
 		t.Fatal(err)
