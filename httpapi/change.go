@@ -80,10 +80,8 @@ func (in *changeIn) params() (*bulk.Change, error) {
 	if b.Params == nil {
 		return nil, newProblem(http.StatusUnprocessableEntity, "give params, such as {\"depth\":3}, or {} for none")
 	}
-	if _, err := task.CheckParams(b.Params); err != nil {
-		return nil, err
-	}
-	return bulk.SetParams(b.Params), in.only("params")
+	_, err := task.Parse("params", string(b.Params))
+	return bulk.SetParams(b.Params), cmp.Or(in.only("params"), err)
 }
 
 // only refuses what belongs to another change.

@@ -13,7 +13,7 @@ import (
 func TestChangeParams(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, task.TokenOperate)
-	c.do(t, http.MethodPost, "/tasks", `{"source":"command:ls","params":{"n":1}}`, "Content-Type", "application/json")
+	c.send(t, http.MethodPost, "/tasks", `{"source":"command:ls","params":{"n":1}}`)
 	set := want[bulk.Report](t, c.send(t, http.MethodPost, "/tasks/params", `{"tasks":["1","9"],"params":{"n": 9007199254740993,"a":[null]},"reason":"a look"}`), http.StatusOK)
 	const changed = `{"a":[null],"n":9007199254740993}`
 	if is := c.task(t, 1).Params; !slices.Equal(set.Set, []int64{1}) || !slices.Equal(set.NotFound, []int64{9}) || string(is) != changed {

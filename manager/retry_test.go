@@ -266,15 +266,7 @@ func TestAttributes(t *testing.T) {
 	if done := set([]int64{1}, ChangeOptions{}, "owner", "", "reviewed", "yes"); done[0].Err != nil || done[0].After != sm.Archived {
 		t.Errorf("%+v", done)
 	}
-	retried, err := m.Retry(t.Context(), []int64{1}, RetryOptions{})
-	if err != nil || retried[0].Err != nil {
-		t.Fatalf("%+v, %v", retried, err)
-	}
-	replay, err := m.Replay(t.Context(), 1, LastRound, ChangeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []int64{1, retried[0].New, replay} {
+	for _, id := range repeated(t, m, 1) {
 		if is := mustTask(t, m, id).Meta; !maps.Equal(is, map[string]string{"phase": "second", "reviewed": "yes"}) {
 			t.Errorf("task %d: %q", id, is)
 		}
@@ -332,15 +324,7 @@ func TestParams(t *testing.T) {
 	if done := set(`{"id":3}`, ChangeOptions{}); !errors.Is(done[0].Err, task.ErrBegun) {
 		t.Errorf("%+v", done)
 	}
-	retried, err := m.Retry(t.Context(), []int64{1}, RetryOptions{})
-	if err != nil || retried[0].Err != nil {
-		t.Fatalf("%+v, %v", retried, err)
-	}
-	replay, err := m.Replay(t.Context(), 1, LastRound, ChangeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []int64{1, retried[0].New, replay} {
+	for _, id := range repeated(t, m, 1) {
 		if is := string(mustTask(t, m, id).Params); is != changed {
 			t.Errorf("task %d: %s", id, is)
 		}
@@ -348,4 +332,18 @@ func TestParams(t *testing.T) {
 	if _, err := m.SetParams(t.Context(), []int64{1}, json.RawMessage("[1]"), ChangeOptions{}); fieldOf(err) != "params" {
 		t.Errorf("%v", err)
 	}
+}
+
+// repeated are a task, a retry of it, and a replay.
+func repeated(t *testing.T, m *Manager, id int64) []int64 {
+	t.Helper()
+	retried, err := m.Retry(t.Context(), []int64{id}, RetryOptions{})
+	if err != nil || retried[0].Err != nil {
+		t.Fatalf("%+v, %v", retried, err)
+	}
+	replay, err := m.Replay(t.Context(), id, LastRound, ChangeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []int64{id, retried[0].New, replay}
 }

@@ -146,11 +146,12 @@ func (m *Manager) SetParams(ctx context.Context, ids []int64, params json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	if params, err = task.CheckParams(params); err != nil {
-		return nil, err
+	text, err := task.Parse("params", string(params))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the field
 	}
 	return m.set(ctx, ids, "params", o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
-		return m.store.SetParams(ctx, part, string(params), note)
+		return m.store.SetParams(ctx, part, text, note)
 	})
 }
 

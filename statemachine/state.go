@@ -50,6 +50,9 @@ func Outcomes() []State {
 	return []State{Succeeded, Failed, TimedOut, Expired, Cancelled, Terminated, Orphaned}
 }
 
+// Waiting lists the states in which a task waits for a worker, so that what it is to do may still change.
+func Waiting() []State { return []State{Blocked, Open} }
+
 // Valid reports whether s is one of [States].
 func (s State) Valid() bool { return slices.Contains(States(), s) }
 

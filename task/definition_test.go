@@ -463,7 +463,7 @@ func TestOwnLimits(t *testing.T) {
 	}
 }
 
-// Parameters are one text, however the object is written; what is none, or cannot be kept, is refused.
+// Parameters become one text, however the object is written; what is no object, or would not come out as it went in, is refused.
 func TestParams(t *testing.T) {
 	t.Parallel()
 	const deep = `{"a":[1.50,1e400,9007199254740993,{"n":null,"é":"<&>"}],"b":"\"\u2028"}`

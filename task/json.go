@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 )
@@ -132,3 +135,129 @@ func orNoneText(texts []string) string {
 
 // emptyList stands for an empty list, whatever the defaults are.
 const emptyList = "none"
+
+// meta is a map of texts, a JSON object in records.
+func meta(field func(*Spec) *map[string]string) kind {
+	return bind(kind{name: jsonObject, limits: "of texts", parse: checkMeta}, field, metaText, textsOf)
+}
+
+const jsonObject = "JSON object"
+
+// textsOf is the map of a text that was parsed; nil for any other text.
+func textsOf(text string) map[string]string {
+	var m map[string]string
+	if json.Unmarshal([]byte(text), &m) != nil {
+		return nil
+	}
+	return m
+}
+
+// metaText is a map as records have it. What JSON would change becomes the text, as
+// in listText.
+func metaText(m map[string]string) string {
+	for name, text := range m {
+		if !utf8.ValidString(name + text) {
+			return name + text
+		}
+	}
+	text, _ := json.Marshal(m) //nolint:errchkjson // texts always can
+	return string(text)
+}
+
+// MaxMeta is the most attributes of a task.
+const MaxMeta = 32
+
+// The longest name and text of an attribute, in bytes.
+const (
+	maxMetaName = 64
+	maxMetaText = 1024
+)
+
+var metaName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// CheckMeta refuses attributes that no task can have.
+func CheckMeta(m map[string]string) error {
+	_, err := checkMeta(metaText(m))
+	return named("meta", err)
+}
+
+func checkMeta(s string) (string, error) {
+	var m map[string]string
+	if s != "" && (json.Unmarshal([]byte(s), &m) != nil || !utf8.ValidString(s)) {
+		return "", bad("", s, `an object of texts, such as {"tenant":"acme"}`)
+	}
+	if len(m) > MaxMeta {
+		return "", bad("", s, "an object of at most "+strconv.Itoa(MaxMeta)+" names")
+	}
+	for name, text := range m {
+		if len(name) > maxMetaName || !metaName.MatchString(name) {
+			return "", bad("", name, "a name of small letters, digits and underscores that begins with a letter, of at most "+
+				strconv.Itoa(maxMetaName)+" bytes")
+		}
+		if err := printed(maxMetaText)(text); err != nil {
+			return "", err
+		}
+	}
+	if len(m) == 0 {
+		return "", nil
+	}
+	return metaText(m), nil
+}
+
+// jsonText is any JSON object, which may also stand in a text.
+const jsonText = "JSON"
+
+const maxParams = 64 << 10
+
+// params is any JSON object.
+func params(field func(*Spec) *json.RawMessage) kind {
+	return bind(kind{name: jsonText, limits: "an object of at most 64 KiB", parse: checkParams}, field,
+		func(raw json.RawMessage) string { return string(raw) }, func(s string) json.RawMessage { return json.RawMessage(s) })
+}
+
+const wantParams = `a JSON object, such as {"depth":3}`
+
+// checkParams returns one text for an object, however it is written, so that the same work has the same digest: its names are sorted, and
+// its numbers as they were.
+func checkParams(s string) (string, error) {
+	if s == "" || s == "null" { // as encoding/json writes a spec without any
+		return "", nil
+	}
+	value, err := decoded(json.RawMessage(s))
+	object, _ := value.(map[string]any)
+	if err != nil || object == nil || !json.Valid([]byte(s)) || !utf8.ValidString(s) {
+		return "", bad("", clean.Line(s, maxShown), wantParams)
+	}
+	text, _ := encode(object) // it was JSON
+	kept := string(bytes.TrimSpace(text))
+	const replaced = "\uFFFD"
+	switch {
+	case len(object) == 0:
+		return "", nil
+	case len(kept) > maxParams:
+		return "", bad("", strconv.Itoa(len(kept))+" bytes", "at most "+strconv.Itoa(maxParams)+" bytes; hand larger values over in a file")
+	case strings.Contains(kept, replaced) && !strings.Contains(s, replaced) && !strings.Contains(strings.ToLower(s), `\ufffd`):
+		return "", bad("", clean.Line(s, maxShown), wantParams+", without half a surrogate pair, which stands for no character")
+	}
+	return kept, nil
+}
+
+// variables is a map of texts that may be secrets, a JSON object in records.
+func variables(field func(*Spec) *map[string]string) kind {
+	k := bind(kind{name: jsonObject, limits: "of texts, at most 64 KiB", parse: checkVariables}, field, variablesText, textsOf)
+	k.secret = true
+	return k
+}
+
+// variablesText is a map as records have it. A value that JSON would change becomes a NUL,
+// so that it is refused by its name.
+func variablesText(m map[string]string) string {
+	sound := make(map[string]string, len(m))
+	for name, value := range m {
+		if !utf8.ValidString(value) {
+			value = "\x00"
+		}
+		sound[name] = value
+	}
+	return metaText(sound)
+}

@@ -147,6 +147,8 @@ func TestVariablesThatAreRefused(t *testing.T) {
 	id := s.open(t, command(t, "env"))
 	handled := s.open(t, func(d *task.Definition) { storetest.Set(d, "program", "h", "variables", `{"A":"canary"}`) })
 	s.Raw.HSet(t.Context(), s.Key("task:"+strconv.FormatInt(id, 10)), "variables", `{"TDF_WORKER":"canary"}`)
+	damaged := s.open(t, command(t, "env"))
+	s.Raw.HSet(t.Context(), s.Key("task:"+strconv.FormatInt(damaged, 10)), "params", `{"a":`)
 	s.start(t, func(o *options) {
 		o.Handlers = map[string]Handler{"h": func(_ context.Context, j *Job) error {
 			_, err := fmt.Fprint(j.Stdout(), len(j.Task.Variables))
@@ -158,5 +160,6 @@ func TestVariablesThatAreRefused(t *testing.T) {
 	if strings.Contains(got.Fields["0:error"], "canary") {
 		t.Errorf("the error shows a value: %s", got.Fields["0:error"])
 	}
+	checkContains(t, "error", s.await(t, damaged, sm.Executed).Fields["0:error"], "params", "is not a JSON object")
 	checkFields(t, s.await(t, handled, sm.Executed), map[string]string{"0:output": "0"})
 }

@@ -120,16 +120,17 @@ func traced(t *testing.T, w *world, run func(n int), args []string, once string,
 			return calls
 		}
 	}
-	t.Fatalf("20 runs have no 10 rounds like those that this test knows; see %s", file)
+	t.Fatalf("in 20 runs there were fewer than 10 whole rounds; see %s", file)
 	return nil
 }
 
-// noise is what a busy machine adds to a round: how Go's runtime wakes the thread that waits
-// for events, what it has woken for nothing, and how many writes lines of a log are put in.
+// noise are calls that depend on how busy the machine is: those by which Go's runtime wakes
+// the thread that waits for events, those that found nothing to do, and writes to the log, of
+// which one may have several lines.
 var noise = regexp.MustCompile(`^(?:read|write)\(\d+, "\\1(?:\\0){7}"|^write\(\d+, "\{\\"level|= -1 EAGAIN`)
 
-// typical are the calls of a round that nothing has disturbed, the shortest of the whole
-// ones. A round does not count in which somebody else has mounted something on this host: the
+// typical are the calls of a round that nothing has disturbed: the shortest of those that are
+// whole. A round does not count in which somebody else has mounted something on this host: the
 // worker reads the table of mounts again, from its beginning. Each round has the call once;
 // what comes before the first one is a part of a round. It is nil if there are not enough.
 func typical(traced []byte, once string, whole func(round []string) bool) []string {

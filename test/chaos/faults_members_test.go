@@ -27,8 +27,8 @@ func (tr *trial) memberCards() []card {
 	)
 }
 
-// pick chooses a member that is there; nil if there is none. Workers over HTTP are many and seldom hit, so it chooses one
-// of them that was hit least.
+// pick chooses one of the members that run, nil if none does. Of workers over HTTP, which are many and seldom hit, it takes one that
+// was hit least.
 func (tr *trial) pick(as role) *member {
 	there := slices.DeleteFunc(tr.fleet.of(as), func(m *member) bool { return !m.alive() })
 	if len(there) == 0 {

@@ -89,8 +89,8 @@ func (d *deck) due(now time.Time) bool {
 // step is how often torment decides what to do.
 const step = 20 * time.Millisecond
 
-// torment does harm until the time is over; on a busy machine, where little happens in it, as long again at most, until nothing was
-// spared.
+// torment does harm until the time is over. On a busy machine little happens in that time: then it goes on until nothing is spared, at
+// most as long again.
 func (tr *trial) torment(t *testing.T) {
 	t.Helper()
 	decks := []*deck{

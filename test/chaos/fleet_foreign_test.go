@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,8 +87,8 @@ type proxy struct {
 
 	mu     sync.Mutex
 	rnd    *rand.Rand
-	kind   bool    // does no harm any more
-	hand   []class // the faults that come next
+	kind   bool // does no harm any more
+	deck   deck
 	faults map[class]int
 	asked  int
 	// outcomes are those of reports, in the answers of servers.
@@ -104,6 +103,10 @@ func newProxy(t *testing.T, seed uint64, servers int) *proxy {
 	p := &proxy{
 		rnd: rand.New(rand.NewPCG(seed, 1)), faults: map[class]int{}, outcomes: map[string]int{},
 		client: &http.Transport{DisableKeepAlives: true},
+	}
+	p.deck = deck{rnd: p.rnd}
+	for _, fault := range proxyFaults {
+		p.deck.cards = append(p.deck.cards, card{class: fault})
 	}
 	for range servers {
 		p.servers = append(p.servers, fmt.Sprint("127.0.0.1:", hosttest.Port(t)))
@@ -137,11 +140,7 @@ func (p *proxy) draw(body []byte) fate {
 		oneIn = 5
 	}
 	if p.rnd.IntN(oneIn) < len(proxyFaults) && !p.kind {
-		if len(p.hand) == 0 { // each as often as the others, as in a deck
-			p.hand = slices.Clone(proxyFaults)
-			p.rnd.Shuffle(len(p.hand), func(i, k int) { p.hand[i], p.hand[k] = p.hand[k], p.hand[i] })
-		}
-		f.fault, p.hand = p.hand[0], p.hand[1:]
+		f.fault = p.deck.draw().class
 		p.faults[f.fault]++
 	}
 	return f

@@ -95,12 +95,12 @@ func (b *bulkVerb) setParams(ctx context.Context, s *session) error {
 	if last < 0 || !strings.HasPrefix(strings.TrimSpace(s.args[last]), "{") {
 		return cli.Usagef("give the parameters last, a JSON object such as '{\"depth\":3}', or '{}' for none")
 	}
-	given, err := task.CheckParams(json.RawMessage(s.args[last]))
+	given, err := task.Parse(paramsField, s.args[last])
 	if err != nil {
 		return err
 	}
 	s.args = s.args[:last]
-	b.change = bulk.SetParams(given)
+	b.change = bulk.SetParams(json.RawMessage(given))
 	return b.do(ctx, s)
 }
 

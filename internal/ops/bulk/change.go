@@ -112,7 +112,7 @@ func SetParams(params json.RawMessage) *Change {
 		return m.SetParams(ctx, ids, params, o)
 	}
 	return &Change{
-		States: []statemachine.State{statemachine.Blocked, statemachine.Open}, Careful: true, Effects: []string{"set"},
+		States: statemachine.Waiting(), Careful: true, Effects: []string{"set"},
 		Do:     changing(with, always[*manager.Change]("set")),
 		Remedy: always[statemachine.State]("only tasks that wait can have other parameters"),
 	}

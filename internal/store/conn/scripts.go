@@ -35,6 +35,7 @@ const (
 	LibArgs      = "args"  // reads the arguments that have no name
 	LibTypes     = "types" // guards against keys of another type
 	LibLog       = "log"
+	LibField     = "field" // writes a field of a task with a line for the log; needs LibLog
 	LibLight     = "light"
 	LibWake      = "wake"
 	LibPages     = "pages"

@@ -4,7 +4,7 @@
 --   (as in logs), text (for the log, or ''); then the number of names and texts, and these in turn: without a text the name is removed
 -- Returns for each task: 1 written, 2 it has them already, -1 stale claim, -3 the hash is missing or damaged, -6 too many names; and its
 --   state after that.
-local sets, changed = args(), 0
+local sets = args()
 
 -- parsed is the object of an attribute field, or nil if it is damaged.
 local function parsed(text)
@@ -26,7 +26,7 @@ local function written(object)
   return #names, '{' .. table.concat(all, ',') .. '}'
 end
 
-local function change(key)
+return each(function(key)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', 'meta', 'log', A.round .. ':claim')
   if t.err or not t[1] or not t[2] then return -3, '' end
   if A.claim ~= '' and (t[1] ~= A.state or t[2] ~= A.round or t[6] ~= A.claim) then return -1, t[1] end
@@ -40,20 +40,6 @@ local function change(key)
   if same then return 2, t[1] end
   local n, text = written(object)
   if n > tonumber(A.most) then return -6, t[1] end
-  if A.dry == '1' then return 1, t[1] end
-  local v = {'rev', string.format('%d', following(t[3]))}
-  if A.text ~= '' then
-    local _, seconds = now()
-    v[3], v[4] = 'log', append(t[5], datetime(seconds) .. ' - ' .. A.writer .. ' ' .. A.text)
-  end
-  if n > 0 then v[#v + 1], v[#v + 2] = 'meta', text end
-  redis.call('HSET', key, unpack(v))
-  if n == 0 then redis.call('HDEL', key, 'meta') end
-  changed = changed + 1
+  put(key, t[3], t[5], 'meta', n > 0 and text or '')
   return 1, t[1]
-end
-
-local answer = {}
-for i = #K + 1, #KEYS do answer[#answer + 1], answer[#answer + 2] = change(KEYS[i]) end
-if changed > 0 then counted(changed) end
-return answer
+end)

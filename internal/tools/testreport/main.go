@@ -1,7 +1,7 @@
 // Command testreport reads the events of one or more runs of go test -json, prints
 // each skipped test with its reason and each failed one with what it said first, and
-// ends with a line "N passed, N failed, N skipped". It exits with 1 if a test failed, if none ran, or if one was skipped
-// that the list of allowed skips does not name.
+// ends with a line "N passed, N failed, N skipped". It exits with 1 if a test failed,
+// if none ran, or if one was skipped that the list of allowed skips does not name.
 //
 //	testreport -allow scripts/allowed-skips.txt bin/test-events.json
 package main
@@ -179,8 +179,8 @@ func reason(output []string) string {
 	return cmp.Or(strings.Join(lines, " "), "no reason given")
 }
 
-// complaint is what a test that failed said from its lines, the first of it: what follows
-// is most often the log of a program.
+// complaint is the first of what a test that failed said itself: most of the rest is
+// the log of a program.
 func complaint(output []string) string {
 	const most, width = 5, 300
 	var lines []string

@@ -8,7 +8,7 @@ local function holder(key)
   local t, expires = first, tonumber(first[4] or '')
   if not first.err and not first[1] and redis.call('TTL', key) == -1 then return end -- Redis has lost the record
   while expires and expires <= whole and not t.err and (not t[1] or ending(t[1], t[2])) do
-    if not t[3] or t[3] == '' then return end -- it has left Redis, or ended for good
+    if not t[3] or t[3] == '' then return end -- it is gone, or is over and has no retry
     t = look(t[3])
   end
   return id, first[5] or nil
