@@ -148,7 +148,7 @@ func (m *Manager) SetParams(ctx context.Context, ids []int64, params json.RawMes
 	}
 	text, err := task.Parse("params", string(params))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the field
+		return nil, err
 	}
 	return m.set(ctx, ids, "params", o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
 		return m.store.SetParams(ctx, part, text, note)

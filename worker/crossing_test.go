@@ -72,13 +72,14 @@ func TestCancelMeetsTheGateway(t *testing.T) {
 	checkContains(t, "log", got.Fields["log"], "it is not opened again")
 }
 
-// What a worker over HTTP cannot be told of ends without it: a result that is gone is no fault of the program.
+// What a worker over HTTP cannot be told of ends without it: a result that is gone, which is no fault of the program, and parameters that
+// are no object.
 func TestGatewayMissesAResult(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	id := s.open(t)
-	held := s.Claim(t, "w", 1)
-	held[0].Spec.Needs = []task.Need{{Task: 99}}
+	id, other := s.open(t), s.open(t)
+	held := s.Claim(t, "w", 2)
+	held[0].Spec.Needs, held[1].Spec.Params = []task.Need{{Task: 99}}, []byte(`{"a":`)
 	g := Gateway{site: s.Store}
 	all, err := g.assigned(t.Context(), &remote{Session: Session{Name: "w"}, clock: newClock(held[0].Task.Current.Running)}, held)
 	if err != nil || len(all) != 0 {
@@ -87,6 +88,7 @@ func TestGatewayMissesAResult(t *testing.T) {
 	checkFields(t, s.Task(t, id), map[string]string{
 		"state": "executed", "0:class": "infrastructure", "0:error": "task 99, which this one needs, is gone or has not ended: it has no result",
 	})
+	checkContains(t, "error", s.Task(t, other).Fields["0:error"], "params", "is not a JSON object")
 }
 
 // spooling is a worker that does nothing but keep results on disk.

@@ -235,11 +235,12 @@ func (s *Tasks) SetMeta(ctx context.Context, ids []int64, c MetaChange) ([]state
 // SetParams gives up to [MaxMoves] tasks that wait other parameters, each on its own; none of them for an empty text. It returns as
 // SetMeta does; the error of a task that does not wait matches [task.ErrBegun].
 func (s *Tasks) SetParams(ctx context.Context, ids []int64, params string, note Note) ([]statemachine.State, []Outcome, error) {
-	waiting := " "
-	for _, state := range statemachine.Waiting() {
-		waiting += string(state) + " "
+	waiting := statemachine.Waiting()
+	args := append(make([]any, 0, 5+len(waiting)), params, conn.Flag(note.DryRun), writer(note.Writer), note.Text, len(waiting))
+	for _, state := range waiting {
+		args = append(args, string(state))
 	}
-	r, err := s.RunList(ctx, "params", s.subjects(ids), waiting, params, conn.Flag(note.DryRun), writer(note.Writer), note.Text)
+	r, err := s.RunList(ctx, "params", s.subjects(ids), args...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -36,7 +36,7 @@ var Scripts = conn.Scripts{Files: files, Words: taskWords, List: map[string]conn
 	"dry":     {File: "turn.lua", Libs: moving, Meta: turnMeta},
 	"note":    {Libs: []string{conn.LibLog}, Writes: true},
 	"meta":    {Libs: []string{conn.LibArgs, conn.LibLog, conn.LibField}, Writes: true},
-	"params":  {Libs: []string{conn.LibLog, conn.LibField}, Writes: true},
+	"params":  {Libs: []string{conn.LibArgs, conn.LibLog, conn.LibField}, Writes: true},
 	"follow":  {Writes: true},
 	"chunks":  {Writes: true},
 	"put":     {Libs: []string{conn.LibTypes}, Writes: true},
