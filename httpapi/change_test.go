@@ -19,6 +19,7 @@ func TestChangeParams(t *testing.T) {
 	if is := c.task(t, 1).Params; !slices.Equal(set.Set, []int64{1}) || !slices.Equal(set.NotFound, []int64{9}) || string(is) != changed {
 		t.Errorf("%+v, %s", set, is)
 	}
+	want[any](t, c.do(t, http.MethodGet, "/tasks/1", ""), http.StatusOK) // it is as described
 	for _, refused := range []struct{ verb, body, detail string }{
 		{"params", `{"tasks":["1"]}`, "give params"}, {"params", `{"tasks":["1"],"params":[1]}`, "params"},
 		{"params", `{"tasks":["1"],"params":{},"again":true}`, "again belongs to POST /api/v1/tasks/retry"},
