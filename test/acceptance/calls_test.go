@@ -23,6 +23,11 @@ import (
 // runtime does by itself, for threads, timers and memory, is not counted.
 const mostCalls = 40
 
+// callsOfPipes is how many more there are when a program runs for longer than some
+// milliseconds: the shim passes its pipes on to the worker, by a message more. On a slow
+// machine, a tracer makes every round such a one.
+const callsOfPipes = 14
+
 // ofTheRuntime are those that it makes by itself, also to interrupt what runs for long,
 // strace's own, and the clock, which is a call on some machines only.
 var ofTheRuntime = []string{
@@ -55,9 +60,8 @@ func TestCallsOfARound(t *testing.T) {
 	}
 	// One after the other: with two tracers at work, programs seem long, and long ones are not claimed ahead.
 	ofWorker := traced(t, w, run, []string{"-f", "-p", strconv.Itoa(d.Process.Pid)}, "ppoll", func(round []string) bool {
-		// It writes to Redis once. A tracer makes some rounds take so long that their pipes are passed on, by a message more.
-		n := count(round, "recvmsg")
-		return n > 0 && n <= 2 && count(round, "write") == 1
+		// It writes to Redis once.
+		return between(1, 2, count(round, "recvmsg")) && count(round, "write") == 1
 	})
 	var threads []string
 	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", shims[0]))
@@ -67,12 +71,19 @@ func TestCallsOfARound(t *testing.T) {
 	for _, thread := range all {
 		threads = append(threads, "-p", filepath.Base(thread))
 	}
-	ofShim := traced(t, w, run, threads, "close_range", func(round []string) bool { return count(round, "sendmsg") == 1 })
-	t.Logf("the worker makes %d calls, the shim %d:\n%v\n%v", len(ofWorker), len(ofShim), ofWorker, ofShim)
-	if n := len(ofWorker) + len(ofShim); n > mostCalls {
-		t.Errorf("worker and shim make %d system calls a round, want at most %d", n, mostCalls)
+	ofShim := traced(t, w, run, threads, "close_range", func(round []string) bool { return between(1, 2, count(round, "sendmsg")) })
+	most := mostCalls
+	if count(ofWorker, "recvmsg") == 2 {
+		most += callsOfPipes
+	}
+	n := len(ofWorker) + len(ofShim)
+	t.Logf("worker and shim make %d system calls a round, at most %d: %v and %v", n, most, ofWorker, ofShim)
+	if n > most {
+		t.Errorf("worker and shim make %d system calls a round, want at most %d: %v and %v", n, most, ofWorker, ofShim)
 	}
 }
+
+func between(least, most, n int) bool { return least <= n && n <= most }
 
 func count(all []string, name string) (n int) {
 	for _, s := range all {
