@@ -237,7 +237,7 @@ func checkParams(s string) (string, error) {
 	case len(kept) > maxParams:
 		return "", bad("", strconv.Itoa(len(kept))+" bytes", "at most "+strconv.Itoa(maxParams)+" bytes; hand larger values over in a file")
 	case strings.Contains(kept, replaced) && !strings.Contains(s, replaced) && !strings.Contains(strings.ToLower(s), `\ufffd`):
-		return "", bad("", clean.Line(s, maxShown), "a JSON object whose texts are all characters: half a surrogate pair is none")
+		return "", bad("", clean.Line(s, maxShown), "a JSON object without unpaired surrogates, which stand for no character")
 	}
 	return kept, nil
 }
