@@ -50,7 +50,7 @@ func Outcomes() []State {
 	return []State{Succeeded, Failed, TimedOut, Expired, Cancelled, Terminated, Orphaned}
 }
 
-// Waiting lists the states in which a task waits for a worker, so that what it is to do may still change.
+// Waiting lists the states in which a task waits to begin: no worker has it, so what it is to do may still change.
 func Waiting() []State { return []State{Blocked, Open} }
 
 // Valid reports whether s is one of [States].
