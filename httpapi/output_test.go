@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,7 +21,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	stored "github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -421,21 +419,11 @@ func TestFollowStops(t *testing.T) {
 			if revoke {
 				a.streams.recheck = 20 * time.Millisecond
 			}
-			url, stop, err := cli.Listener{Address: "127.0.0.1:0", Timeout: 30 * time.Second}.Serve(t.Context(), a, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			stop = sync.OnceFunc(stop)
-			defer stop()
+			url, stop := stopping(t, a)
 			l, _ := begin(t.Context(), t, url, fmt.Sprintf("/tasks/%d/output?follow=true", sp.Open(t, storetest.Spec())[0]))
-			began := time.Now()
-			if revoke {
-				err = a.m.RevokeToken(t.Context(), "reader", manager.ChangeOptions{})
-			} else {
+			if !revoke {
 				stop()
-				wait.Within(t, "stop", began, time.Now(), time.Second)
-			}
-			if err != nil {
+			} else if err := a.m.RevokeToken(t.Context(), "reader", manager.ChangeOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := wait.Receive(t, time.Minute, l.ended, "it goes on"); !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -3,15 +3,13 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -102,13 +100,14 @@ func TestLongestWait(t *testing.T) {
 	if err != nil || reply.StatusCode != http.StatusOK || reply.ProtoMajor != 2 || reply.Body.Close() != nil {
 		t.Errorf("over HTTP/2: %+v, %v", reply, err)
 	}
-	url, stop, err := cli.Listener{Address: "127.0.0.1:0", Timeout: 30 * time.Second}.Serve(t.Context(), a, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop = sync.OnceFunc(stop)
-	defer stop()
+	url, stop := stopping(t, a)
 	a.streams.waits = make(room, 1)
+	looks := make(chan struct{}, 1<<16)
+	sp.Server.Monitor(t, func(words []string) {
+		if slices.Contains(words, sp.Key("task:1")) {
+			looks <- struct{}{}
+		}
+	})
 	ended := make(chan bool, 1)
 	go func() {
 		reply, err := http.DefaultClient.Do(request(t.Context(), t, http.MethodGet, url, "/wait?timeout=60"))
@@ -118,7 +117,9 @@ func TestLongestWait(t *testing.T) {
 		}
 		ended <- err == nil && got.TimedOut && got.Total == 1
 	}()
-	wait.Eventually(t, time.Minute, func() bool { return len(a.streams.waits) == 1 }, "nobody waits")
+	for range 2 { // the second one knows what the first has found
+		wait.Receive(t, time.Minute, looks, "nobody waits")
+	}
 	status, header, detail := glance(t, http.MethodGet, url, "/wait")
 	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(detail, "1 waits are open") {
 		t.Errorf("%d %v %s", status, header, detail)

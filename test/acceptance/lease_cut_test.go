@@ -13,11 +13,17 @@ import (
 // reaching are the arguments of a worker that reaches Redis at another address.
 func (w *world) reaching(t *testing.T, name, addr string, set ...string) []string {
 	t.Helper()
+	return append(w.workerArgs(name, set...), elsewhere(t, addr)...)
+}
+
+// elsewhere are the arguments of a program that reaches Redis at another address.
+func elsewhere(t *testing.T, addr string) []string {
+	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(w.workerArgs(name, set...), "--set", "redis.host="+host, "--set", "redis.port="+port)
+	return []string{"--set", "redis.host=" + host, "--set", "redis.port=" + port}
 }
 
 // C1: a worker is cut off for three leases, packets vanishing silently. It kills

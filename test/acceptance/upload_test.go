@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -289,16 +290,7 @@ func TestLongTransfersAreStopped(t *testing.T) {
 		for stop, state := range map[string]sm.State{"cancel": sm.Terminated, "timeout": sm.TimedOut, "kill": sm.Succeeded} {
 			t.Run(kind+", "+stop, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, "slots=1")
-				w.server(t)
-				worker := w.worker(t, "w")
-				c := w.transfers(t)[kind]
-				w.manage(t, 0, slices.Concat([]string{"submit", "--timeout", "10m"}, c.submit)...)
-				wait.Eventually(t, patience, c.begun, "nothing is on its way")
-				worker.Signal(t, syscall.SIGSTOP) // else it might have all of it before it hears
-				if got := w.hash(t, 1); got["state"] != "running" || got["round"] != "0" {
-					t.Fatalf("the task is %s in round %s", got["state"], got["round"])
-				}
+				w, worker, c := inTheMiddle(t, kind)
 				switch stop {
 				case "cancel":
 					w.manage(t, 0, "cancel", "1")
@@ -330,6 +322,28 @@ func TestLongTransfersAreStopped(t *testing.T) {
 			})
 		}
 	}
+}
+
+// inTheMiddle begins a transfer and freezes its worker before it has all of it. On a busy machine a test may come too late for that: then
+// it begins anew.
+func inTheMiddle(t *testing.T, kind string) (*world, *daemon, transfer) {
+	t.Helper()
+	for range 10 {
+		w := newWorld(t, "slots=1")
+		w.server(t)
+		worker := w.worker(t, "w")
+		c := w.transfers(t)[kind]
+		w.manage(t, 0, slices.Concat([]string{"submit", "--timeout", "10m"}, c.submit)...)
+		wait.Eventually(t, patience, c.begun, "nothing is on its way")
+		worker.Signal(t, syscall.SIGSTOP)
+		if got := w.hash(t, 1); got["state"] == "running" && got["round"] == "0" {
+			return w, worker, c
+		}
+		worker.Signal(t, syscall.SIGCONT)
+		daemontest.Stop(t, w.daemons)
+	}
+	t.Fatal("ten transfers were over before their workers were frozen")
+	return nil, nil, transfer{}
 }
 
 // isWhole checks that the second round has returned all files, and that nothing of the first is left.
@@ -369,13 +383,16 @@ func TestUploadIsStopped(t *testing.T) {
 			_, _ = rand.Read(noise) // never fails
 			w.file(t, "up/noise", string(noise), 0o644)
 			args := []string{"--config", w.cfg, "submit", "--upload", filepath.Join(w.dir, "up"), "--", "cmp", "noise", filepath.Join(w.dir, "up", "noise")}
-			submit := w.launch(t, "submitter", "tdf-manager", args...)
+			proxy := w.Server.Proxy(t)
+			put := proxy.HaltAfter(func(words []string) bool {
+				return slices.ContainsFunc(words, func(word string) bool { return len(word) >= 1<<20 })
+			})
+			submit := w.launch(t, "submitter", "tdf-manager", slices.Concat(elsewhere(t, proxy.Addr()), args)...)
+			wait.Closed(t, patience, put.Done(), "no part is put")
 			parts := func() []string { return w.Raw.Keys(t.Context(), w.Key("blob:*")).Val() }
-			wait.Eventually(t, patience, func() bool { return len(parts()) > 0 }, "nothing is put")
-			submit.Signal(t, syscall.SIGSTOP)
 			submit.Killed = true // the test looks at the code itself
 			submit.Signal(t, signal)
-			submit.Signal(t, syscall.SIGCONT)
+			proxy.Release()
 			wait.Closed(t, patience, submit.Done, "submit does not end")
 			if id := w.lastTask(t); id != 0 || submit.ProcessState.ExitCode() == 0 {
 				t.Errorf("task %d was opened; submit ended with %d", id, submit.ProcessState.ExitCode())
