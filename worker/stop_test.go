@@ -66,7 +66,7 @@ func TestTimeoutOpensTheNextRound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("2", "1"))
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("4", "1"))
 	s.start(t)
 	task := s.await(t, id, sm.TimedOut)
 	checkFields(t, task, map[string]string{
@@ -107,7 +107,7 @@ func TestEndBeforeStopsTheRound(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := s.open(t, s.script(t, "p", sleeper), input(pid),
-				func(sp *task.Definition) { storetest.Set(sp, "end_before", now.Add(3*sm.Second).Text()) })
+				func(sp *task.Definition) { storetest.Set(sp, "end_before", now.Add(6*sm.Second).Text()) })
 			w := s.start(t)
 			group := awaitFile(t, pid)
 			if serverFirst {

@@ -116,7 +116,7 @@ func TestGraces(t *testing.T) {
 	w.publishes(t, "0.100000")
 	w.leave(t, first)
 	spec, l := w.deaf(t)
-	spec.Timeout, spec.MaxTimeouts = time.Second, task.AtMost(9)
+	spec.Timeout, spec.MaxTimeouts = 3*time.Second, task.AtMost(9)
 	id := w.open(t, spec)[0]
 	l.begun(t, 0, 1)
 	w.worker(t, "other", "slots=1", "kill_grace=0.05")

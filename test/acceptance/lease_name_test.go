@@ -96,8 +96,8 @@ func TestNameElsewhere(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.archiver(t)
-	const lease = 4 * sm.Second
-	w.serverWith(t, "server", "server.worker_timeout=4")
+	const lease = 6 * sm.Second
+	w.serverWith(t, "server", "server.worker_timeout=6")
 	spec, l := w.beating(t)
 	id := w.open(t, spec)[0]
 	args := append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", program(t, "tdf-worker")}, w.workerArgs("w")...)

@@ -25,13 +25,14 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 	w := newWorld(t, "task_output_filename=out")
 	_, worker, _ := w.all(t)
 	spec := w.script(t, "p", stubborn)
-	spec.Input, spec.Timeout = filepath.Join(w.dir, "begun"), 2*time.Second
+	const timeout = 5 // seconds: a busy machine must be able to begin within it
+	spec.Input, spec.Timeout = filepath.Join(w.dir, "begun"), timeout*time.Second
 	id := w.open(t, spec)[0]
 	made(t, spec.Input)
 	if len(w.running()) == 0 {
 		t.Fatal("the program is not seen: the test would prove nothing")
 	}
-	end := w.Task(t, id).Current.Running.Add(2 * sm.Second)
+	end := w.Task(t, id).Current.Running.Add(timeout * sm.Second)
 	wait.Eventually(t, patience, func() bool { return len(w.running()) == 0 }, "the program is still there")
 	within(t, "from the timeout to the end of the program", end, w.redisNow(t), sm.Second)
 	task := w.archived(t, id, sm.TimedOut)
