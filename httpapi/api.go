@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -91,9 +90,6 @@ func newAPI(o *Options) *api {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, fmt.Sprintf("%s is not here; %s/openapi.json describes what is", r.URL.Path, root))
 	})
-	if o.now == nil {
-		o.now = time.Now
-	}
 	a.Handler = a.known(mux, o.now)
 	return a
 }
@@ -146,7 +142,7 @@ func add[I, O any](a *api, op operation, do func(ctx context.Context, in *I) (*O
 	huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {
-			return nil, a.failure(ctx, err)
+			return nil, failure(ctx, a.log, err)
 		}
 		return out, nil
 	})

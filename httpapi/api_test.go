@@ -274,7 +274,7 @@ func TestCallers(t *testing.T) {
 	}
 	now := time.Now()
 	c.handler = serve(t, c.sp, &health{now: func() time.Time { return now }})
-	for range burst {
+	for range 2 * perSecond {
 		if w := c.do(t, http.MethodGet, "/queues/default", ""); w.Code != http.StatusOK {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -27,8 +28,8 @@ const (
 	// mostBody is the longest body of a request that is read as a whole, bodyTimeout the longest time to send it.
 	mostBody    = 1 << 20
 	bodyTimeout = 10 * time.Second
-	// perSecond is how many requests one token may send, or one address without a token that fits, burst how many at once.
-	perSecond, burst = 100, 200
+	// perSecond is how many requests one token may send, or one address without a token that fits.
+	perSecond = 100
 	// mostCallers is how many tokens and addresses are told apart.
 	mostCallers = 10_000
 )
@@ -62,33 +63,71 @@ func (c *caller) change(reason string, dryRun bool) manager.ChangeOptions {
 // requestHeader is the header with the id of a request: that of the client, if it sends a usable one.
 const requestHeader = "X-Request-ID"
 
-// known lets through requests with a token that fits, at the rate that a token may have by that clock.
+// gate lets through requests with a token that fits, at the rate that a token may have. Each interface refuses in its own form.
+type gate struct {
+	m      *manager.Manager
+	log    *slog.Logger
+	limits *limits
+	// token is the text that a request shows, challenge the header that asks for one, and missing says how to send it.
+	token              func(*http.Request) string
+	challenge, missing string
+	refuse             func(w http.ResponseWriter, status int, detail string)
+}
+
+// admit returns who sends a request, nil if it was refused.
+func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller) *caller {
+	c.text = g.token(r)
+	var err error
+	if c.Token, err = g.m.Authenticate(r.Context(), c.text); errors.Is(err, task.ErrToken) {
+		if g.allow(w, "address "+c.from) {
+			g.log.Warn("a request without a valid token", "request", c.request, "from", c.from, "path", r.URL.Path)
+			w.Header().Set("WWW-Authenticate", g.challenge)
+			g.refuse(w, http.StatusUnauthorized, g.missing)
+		}
+		return nil
+	} else if err != nil {
+		w.Header().Set("Retry-After", "1")
+		g.refuse(w, http.StatusServiceUnavailable, err.Error())
+		return nil
+	}
+	if !g.allow(w, "token "+c.ID) {
+		return nil
+	}
+	return c
+}
+
+// allow reports whether a caller may ask now, and answers if not.
+func (g *gate) allow(w http.ResponseWriter, name string) bool {
+	if g.limits.allow(name) {
+		return true
+	}
+	w.Header().Set("Retry-After", "1")
+	g.refuse(w, http.StatusTooManyRequests, fmt.Sprintf("%s asks more than %d times a second", name, g.limits.perSecond))
+	return false
+}
+
+// newCaller is who sends a request, as far as it is known without a token. It sets the headers that each answer has.
+func newCaller(w http.ResponseWriter, r *http.Request) *caller {
+	c := &caller{request: requestID(r), from: address(r)}
+	w.Header().Set(requestHeader, c.request)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	return c
+}
+
+// known lets through requests with a token that fits, and those for the description.
 func (a *api) known(next http.Handler, now func() time.Time) http.Handler {
-	limits := &limits{now: now, of: map[string]*rate.Limiter{}}
+	gate := &gate{
+		m: a.m, log: a.log, limits: newLimits(perSecond, now), token: bearerOf, challenge: `Bearer realm="tdf"`, refuse: problem,
+		missing: "send Authorization: Bearer and a token; tdf-manager token add makes one",
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &caller{request: requestID(r), from: address(r), text: bearerOf(r)}
-		w.Header().Set(requestHeader, c.request)
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		c := newCaller(w, r)
 		if strings.HasPrefix(r.URL.Path, root+"/openapi") {
 			next.ServeHTTP(w, r)
 			return
 		}
-		var err error
-		if c.Token, err = a.m.Authenticate(r.Context(), c.text); errors.Is(err, task.ErrToken) {
-			if !limits.allow(w, "address "+c.from) {
-				return
-			}
-			a.log.Warn("a request without a valid token", "request", c.request, "from", c.from, "path", r.URL.Path)
-			w.Header().Set("WWW-Authenticate", `Bearer realm="tdf"`)
-			problem(w, http.StatusUnauthorized, "send Authorization: Bearer and a token; tdf-manager token add makes one")
-			return
-		} else if err != nil {
-			w.Header().Set("Retry-After", "1")
-			problem(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-		if limits.allow(w, "token "+c.ID) {
+		if c = gate.admit(w, r, c); c != nil {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 		}
 	})
@@ -166,29 +205,33 @@ func address(r *http.Request) string {
 	return host
 }
 
-// limits bounds how often each caller may ask.
+// limits bounds how often each caller may ask: so many times a second, and twice that at once.
 type limits struct {
-	now func() time.Time
-	mu  sync.Mutex
-	of  map[string]*rate.Limiter
+	perSecond int
+	now       func() time.Time
+	mu        sync.Mutex
+	of        map[string]*rate.Limiter
 }
 
-// allow reports whether the caller may ask now, and answers if not.
-func (l *limits) allow(w http.ResponseWriter, name string) bool {
+// newLimits goes by that clock, nil for time.Now.
+func newLimits(perSecond int, now func() time.Time) *limits {
+	if now == nil {
+		now = time.Now
+	}
+	return &limits{perSecond: perSecond, now: now, of: map[string]*rate.Limiter{}}
+}
+
+// allow reports whether the caller may ask now.
+func (l *limits) allow(name string) bool {
 	l.mu.Lock()
 	limiter := l.of[name]
 	if limiter == nil {
 		if len(l.of) >= mostCallers {
 			clear(l.of)
 		}
-		limiter = rate.NewLimiter(perSecond, burst)
+		limiter = rate.NewLimiter(rate.Limit(l.perSecond), 2*l.perSecond)
 		l.of[name] = limiter
 	}
 	l.mu.Unlock()
-	if limiter.AllowN(l.now(), 1) {
-		return true
-	}
-	w.Header().Set("Retry-After", "1")
-	problem(w, http.StatusTooManyRequests, fmt.Sprintf("%s asks more than %d times a second", name, perSecond))
-	return false
+	return limiter.AllowN(l.now(), 1)
 }

@@ -31,6 +31,8 @@ type Options struct {
 	Alive, Ready func() error
 	// Collectors give further metrics of the process, beside those of Go.
 	Collectors []prometheus.Collector
+	// Flock says that Flock's interface is served as well. It takes a Gateway.
+	Flock bool
 	// Logger gets what could not be shown. Default: slog.Default.
 	Logger *slog.Logger
 
@@ -46,6 +48,8 @@ const askTimeout = 5 * time.Second
 //	/readyz    200 if Redis answers and the process does its work; else 503
 //	/metrics   metrics of site and process in the formats of Prometheus
 //	/api/v1    the site itself, as its description at /api/v1/openapi.json says
+//
+// With Options.Flock there are the paths of Flock's document as well, such as /func, /task and /worker, and a page at /.
 //
 // These 503, and what other paths and methods get, are problems as of RFC 9457.
 func New(o Options) http.Handler {
@@ -78,6 +82,9 @@ func New(o Options) http.Handler {
 			"%[2]s/openapi.json describes", r.URL.Path, root))
 	})
 	mux.Handle(root+"/", newAPI(&o))
+	if o.Flock {
+		mountFlock(mux, &o)
+	}
 	return mux
 }
 

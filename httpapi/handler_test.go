@@ -30,6 +30,7 @@ import (
 type health struct {
 	alive, ready error
 	now          func() time.Time
+	flock        bool
 }
 
 // serve makes the handler of a site in the space.
@@ -37,7 +38,7 @@ func serve(t *testing.T, sp *storetest.Space, h *health) http.Handler {
 	t.Helper()
 	m := manager.New(storetest.At(t, sp.Where, sp.Namespace, nil), "test", manager.Options{})
 	return New(Options{
-		now: h.now, Manager: m, Gateway: gatewayOf(t, sp), Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
+		now: h.now, Flock: h.flock, Manager: m, Gateway: gatewayOf(t, sp), Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -166,9 +167,9 @@ func settle(t *testing.T, sp *storetest.Space) {
 }
 
 // runServer has a server at work until stop is called.
-func runServer(t *testing.T, sp *storetest.Space) (stop func()) {
+func runServer(t *testing.T, sp *storetest.Space, settings ...string) (stop func()) {
 	t.Helper()
-	s, err := server.New(storetest.At(t, sp.Where, sp.Namespace, nil), server.Options{})
+	s, err := server.New(storetest.At(t, sp.Where, sp.Namespace, nil, settings...), server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -301,7 +301,7 @@ func (a *api) halfMade(ctx context.Context, id task.PlanID, key string, err erro
 	case id == 0:
 		return err
 	}
-	err = a.failure(ctx, err)
+	err = failure(ctx, a.log, err)
 	if p, ok := errors.AsType[*huma.ErrorModel](err); ok {
 		p.Detail = fmt.Sprintf("plan %d was not made to its end, and nothing of it runs: %s; to finish it, send it again with "+
 			"Idempotency-Key: %s; to be rid of it: POST %s/plans/%[1]d/cancel", id, p.Detail, key, root)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -63,8 +64,8 @@ var conflicts = []error{
 	statemachine.ErrStale,
 }
 
-// failure is the answer to what a manager has refused.
-func (a *api) failure(ctx context.Context, err error) error {
+// failure is the answer to what a manager has refused. What nobody has foreseen is logged.
+func failure(ctx context.Context, log *slog.Logger, err error) error {
 	var status huma.StatusError
 	var taken *worker.NameTakenError
 	switch {
@@ -96,7 +97,7 @@ func (a *api) failure(ctx context.Context, err error) error {
 	if refused := badRequest(err); refused != nil {
 		return refused
 	}
-	a.log.Error("cannot answer over HTTP", "request", requestOf(ctx), "error", err)
+	log.Error("cannot answer over HTTP", "request", requestOf(ctx), "error", err)
 	return newProblem(http.StatusInternalServerError, "it cannot be done; the log of the server says why, at request "+requestOf(ctx))
 }
 

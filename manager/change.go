@@ -28,6 +28,17 @@ func (m *Manager) Cancel(ctx context.Context, ids []int64, o ChangeOptions) ([]C
 	return m.change(ctx, statemachine.Cancel, ids, o)
 }
 
+// CancelWaiting cancels tasks that wait, open or blocked. It is as [Manager.Cancel], but one that a worker has got meanwhile
+// goes on: it is refused with [task.ErrBegun].
+func (m *Manager) CancelWaiting(ctx context.Context, ids []int64, o ChangeOptions) ([]Change, error) {
+	o, err := m.complete(o)
+	if err != nil {
+		return nil, err
+	}
+	c := changer{ChangeOptions: o, m: m, event: statemachine.Cancel, waiting: true}
+	return c.all(ctx, ids)
+}
+
 // Hold keeps open tasks from starting, until [Manager.Unhold]. See [Manager.Cancel]
 // for the answer.
 func (m *Manager) Hold(ctx context.Context, ids []int64, o ChangeOptions) ([]Change, error) {
@@ -101,6 +112,8 @@ type changer struct {
 
 	m     *Manager
 	event statemachine.Event
+	// waiting says that only tasks that wait are changed.
+	waiting bool
 }
 
 // changePage is how many tasks are changed in one go, changeRead how many are
@@ -119,11 +132,15 @@ func (m *Manager) change(ctx context.Context, event statemachine.Event, ids []in
 		return nil, err
 	}
 	c := changer{ChangeOptions: o, m: m, event: event}
-	var done []Change
+	return c.all(ctx, ids)
+}
+
+// all changes tasks, page by page.
+func (c *changer) all(ctx context.Context, ids []int64) (done []Change, err error) {
 	for page := range slices.Chunk(ids, changePage) {
 		changes, err := c.page(ctx, page)
 		if err != nil {
-			return done, fmt.Errorf("%s: %w", event, err)
+			return done, fmt.Errorf("%s: %w", c.event, err)
 		}
 		done = append(done, changes...)
 	}
@@ -208,6 +225,10 @@ func (c *changer) decide(one *Change, i *upkeep.Inspection, now statemachine.Tim
 		t.State = statemachine.Archived
 	}
 	one.Before, one.After, one.Err = t.State, t.State, nil
+	if c.waiting && !slices.Contains(statemachine.Waiting(), t.State) {
+		one.Err = fmt.Errorf("task %d: %w", one.ID, task.ErrBegun)
+		return tasks.Commit{}, false
+	}
 	move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: c.event, Actor: statemachine.Manager}, now)
 	if err != nil {
 		one.Err = err

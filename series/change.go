@@ -59,6 +59,7 @@ func Add(ctx context.Context, m *manager.Manager, d Definition, o manager.Change
 		}
 		return s, err
 	}
+	s.Modified = now
 	_, err = m.WriteRecord(ctx, s.record(task.Record{Kind: task.KindSeries, Name: d.Key}), manager.RecordTasks{})
 	if errors.Is(err, task.ErrRecordChanged) {
 		err = fmt.Errorf("series %q: %w; set changes it", d.Key, ErrExists)
@@ -103,7 +104,7 @@ func (s *Series) begin(now time.Time) error {
 	switch {
 	case clock != nil:
 		s.Next = clock.next(from)
-	case s.Start.After(now):
+	case s.Start.After(now), !s.Start.IsZero() && s.Missed == MissedAll:
 		s.Next = s.Start
 	default: // its program says the times after that
 		s.Next = now
@@ -147,6 +148,9 @@ func edit(
 		if err != nil || o.DryRun {
 			return s, err
 		}
+		if s.Modified, _, err = clockOf(ctx, m); err != nil {
+			return s, err
+		}
 		written, err := m.WriteRecord(ctx, s.record(r), manager.RecordTasks{Specs: specs, Watched: s.watched()})
 		switch {
 		case err == nil:
@@ -180,6 +184,19 @@ func Set(ctx context.Context, m *manager.Manager, key string, change func(*Defin
 		}
 		s.Waits = false
 		return nil, s.begin(now)
+	})
+}
+
+// Edit applies change to a series, also to when it is due, and returns the series as it is then. It is called again if others change the
+// series meanwhile. The Key cannot be changed. With an error nothing changes.
+func Edit(ctx context.Context, m *manager.Manager, key string, change func(*Series) error, o manager.ChangeOptions) (*Series, error) {
+	return edit(ctx, m, key, o, func(s *Series) ([]task.Spec, error) {
+		if err := change(s); err != nil {
+			return nil, err
+		}
+		s.Key = key
+		_, err := check(ctx, m, &s.Definition)
+		return nil, err
 	})
 }
 
@@ -225,9 +242,31 @@ func RunNow(ctx context.Context, m *manager.Manager, key string, o manager.Chang
 
 // Remove removes a series; its tasks go on. The error matches [task.ErrNoRecord] if there is no such series.
 func Remove(ctx context.Context, m *manager.Manager, key string, o manager.ChangeOptions) error {
+	return remove(ctx, m, key, o, func(*task.Record) (bool, error) { return true, nil })
+}
+
+// RemoveIf removes a series that may be removed as it is when it goes: may is asked again if others change it meanwhile. It returns the
+// series as it was then, and whether it was removed; its tasks go on. The error matches [task.ErrNoRecord] if there is no such series.
+func RemoveIf(
+	ctx context.Context, m *manager.Manager, key string, may func(*Series) bool, o manager.ChangeOptions,
+) (s *Series, removed bool, err error) {
+	err = remove(ctx, m, key, o, func(r *task.Record) (bool, error) {
+		var err error
+		if s, err = parse(r); err == nil {
+			removed = may(s)
+		}
+		return removed, err
+	})
+	return s, removed && err == nil && !o.DryRun, err
+}
+
+func remove(ctx context.Context, m *manager.Manager, key string, o manager.ChangeOptions, may func(*task.Record) (bool, error)) error {
 	for try := 1; ; try++ {
 		r, err := m.Record(ctx, task.KindSeries, key)
-		if err != nil || o.DryRun {
+		if err != nil {
+			return err
+		}
+		if is, err := may(&r); err != nil || !is || o.DryRun {
 			return err
 		}
 		if err = m.RemoveRecord(ctx, r); !errors.Is(err, task.ErrRecordChanged) || try == changeTries {

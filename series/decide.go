@@ -66,7 +66,11 @@ func (d *decision) settle(ended map[int64]time.Time) {
 	if !s.ETA || were == 0 || len(s.Live) > 0 {
 		return
 	}
-	if s.Next = said; said.IsZero() && d.clock != nil {
+	if said.IsZero() {
+		said = s.Fallback
+	}
+	s.Next, s.Fallback = said, time.Time{}
+	if said.IsZero() && d.clock != nil {
 		s.Next = d.clock.next(s.Last)
 	}
 	d.bound()

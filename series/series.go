@@ -79,6 +79,11 @@ type Series struct {
 	// Live are tasks of it that may not have ended, as far as it matters to the next one. Waits says that one is due that waits for them.
 	Live  []int64 `json:"live"`
 	Waits bool    `json:"waits"`
+	// Fallback is when a series with ETA is due next, if the program of the task that runs does not say; zero for what the
+	// definition says.
+	Fallback time.Time `json:"fallback,omitzero"`
+	// Modified is when somebody changed it last.
+	Modified time.Time `json:"modified,omitzero"`
 	// Error is why an occurrence could not begin; it is tried again.
 	Error string `json:"error,omitempty"`
 	// History is what became of the newest occurrences, the newest last.

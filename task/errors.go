@@ -51,7 +51,7 @@ var (
 	// ErrNeedsResults means that a task cannot be repeated by itself, because it had the
 	// results of other tasks as its arguments.
 	ErrNeedsResults = errors.New("it had the results of other tasks as arguments: retry it, which gives it those again")
-	// ErrBegun means that a task does not wait any more, so that its parameters cannot be changed.
+	// ErrBegun means that a task does not wait any more, so that what changes only tasks that wait leaves it as it is.
 	ErrBegun = errors.New("the task does not wait any more")
 	// ErrWaits means that a task of a plan waits for others, and cannot be released by hand.
 	ErrWaits = errors.New("the task waits for others of its plan")

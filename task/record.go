@@ -35,8 +35,11 @@ type Record struct {
 // KindSeries is the kind of the records of series.
 const KindSeries = "series"
 
+// KindFlock is the kind of the records of Flock's functions.
+const KindFlock = "flock"
+
 // RecordKinds are all kinds of records.
-func RecordKinds() []string { return []string{KindSeries} }
+func RecordKinds() []string { return []string{KindFlock, KindSeries} }
 
 // Check returns a *statemachine.FieldError about a kind, name or value that cannot be.
 func (r *Record) Check() error {

@@ -77,6 +77,8 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	Progress Progress `json:"progress,omitzero"`
 	// End is the event by which the worker closed the round.
 	End statemachine.Event `json:"end,omitempty"`
+	// ETA is when the work wants to be done again, zero if it did not say (see package series).
+	ETA time.Time `json:"eta,omitzero"`
 }
 
 // Files are what a round has returned, packed. They are kept for a time of their own ([server] file_retention).
@@ -181,6 +183,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"resources":      func(r *Round, text string) { r.Resources = ParseAllotted(text) },
 	"progress":       func(r *Round, text string) { r.Progress = ParseProgress(text) },
 	"end":            func(r *Round, text string) { r.End = statemachine.Event(text) },
+	"eta":            func(r *Round, text string) { r.ETA = ParseMoment(text) },
 	"exit_code": func(r *Round, text string) {
 		if code, err := strconv.Atoi(text); err == nil {
 			r.ExitCode = &code

@@ -20,7 +20,7 @@ func TestRoundRecord(t *testing.T) {
 	rounds := task.Decode(1, map[string]string{
 		"0:worker": "w", "0:node": "n", "0:incarnation": "7", "0:claim": "c", "0:output": "cut", "0:output_bytes": "1000",
 		"0:output_sha256": "feed", "0:error": "bad", "0:exit_code": "3", "0:user_time": "1.500000", "0:system_time": "0.25",
-		"0:max_memory": "4096", "0:program_sha256": "beef", "0:progress": "0.4 half", "0:running": "1.000000", "0:odd": "1",
+		"0:max_memory": "4096", "0:program_sha256": "beef", "0:progress": "0.4 half", "0:running": "1.000000", "0:odd": "1", "0:eta": "1000000000.5",
 		"1:output": "ok", "1:stderr": "chat", "1:signal": "killed", "1:user_time": "NaN", "1:max_memory": "lots", "1:incarnation": "",
 		"1:exit_code": "", "1:running": "inf",
 		"2:dropped": "1", "2:output_bytes": "9", "02:output": "x", "-1:output": "x", "x:output": "x", "round": "2",
@@ -33,7 +33,7 @@ func TestRoundRecord(t *testing.T) {
 		r.UserTime != 1500*time.Millisecond || r.SystemTime != 250*time.Millisecond || r.MaxMemory != 4096 ||
 		r.ProgramSHA256 != "beef" || r.Progress.String() != "40% half" || r.OutputBytes != 1000 ||
 		r.OutputSHA256() != "feed" || r.ErrorBytes != 3 || r.ErrorSHA256() != hashOf("bad") || r.Dropped ||
-		!r.Stamps["running"].Equal(time.Unix(1, 0)) || len(r.Stamps) != 1 || !r.Begun() {
+		!r.Stamps["running"].Equal(time.Unix(1, 0)) || len(r.Stamps) != 1 || !r.Begun() || !r.ETA.Equal(time.UnixMilli(1000000000500)) {
 		t.Errorf("round 0: %+v", r)
 	}
 	r = rounds[1]

@@ -101,6 +101,7 @@ type SessionRequest struct {
 	Node         string `json:"node,omitempty" maxLength:"128" doc:"Its node, for limits; by default the address that it asks from."`
 	Slots        int    `json:"slots,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"How many tasks it runs at a time."`
 	Version      string `json:"version,omitempty" maxLength:"100" doc:"What it says of its own version."`
+	PID          int    `json:"pid,omitempty" minimum:"0" doc:"Its process id on its host, for people."`
 	Env          string `json:"env,omitempty" doc:"As [worker] env."`
 	Labels       string `json:"labels,omitempty" maxLength:"2000" doc:"As [worker] labels." example:"zone=a,os=linux"`
 	Resources    string `json:"resources,omitempty" maxLength:"2000" doc:"As [worker] resources." example:"gpu=4"`
@@ -122,7 +123,7 @@ func (r *SessionRequest) registration(name, host string) (task.Registration, err
 		return task.Registration{}, err
 	}
 	return task.Registration{
-		Name: name, Node: cmp.Or(r.Node, host), Host: host, Identity: "http " + cmp.Or(r.Identity, newToken()), Version: r.Version,
+		Name: name, Node: cmp.Or(r.Node, host), Host: host, PID: r.PID, Identity: "http " + cmp.Or(r.Identity, newToken()), Version: r.Version,
 		Containment: "http", Slots: max(1, r.Slots), Env: w.Env, Labels: w.Labels, Resources: w.Resources, Classes: w.Classes,
 		MaxThreads: w.MaxThreads, HandlersOnly: r.HandlersOnly,
 	}, nil

@@ -26,11 +26,10 @@ var (
 	testPattern = regexp.MustCompile("`([a-z][a-zA-Z0-9_/-]*)\\.((?:Test|Fuzz|Example)\\w*)(?:/([^`]+))?`")
 )
 
-// later are the cases of which nothing needs to be shown yet; flock the cases of
-// Flock; scenarios how many there are of faults and abuse, by letter.
+// later are the cases of which nothing needs to be shown yet; scenarios how many
+// there are of faults and abuse, by letter.
 var (
 	later     = []string{}
-	flock     = []string{"F06", "F07"}
 	scenarios = map[string]int{"A": 16, "B": 15, "C": 11, "D": 7, "E": 11, "F": 9, "G": 10, "H": 10, "I": 12, "J": 6}
 )
 
@@ -121,7 +120,7 @@ func problems(text string, have *tests) []string {
 
 // cases are the numbers of all cases, defects and scenarios.
 func cases() []string {
-	names := slices.Clone(flock)
+	var names []string
 	for letter, n := range scenarios {
 		for i := range n {
 			names = append(names, fmt.Sprintf("R%s%d", letter, i+1))
@@ -130,7 +129,7 @@ func cases() []string {
 	for letter, kind := range map[string]struct {
 		format string
 		last   int
-	}{"A": {"%s%02d", 53}, "B": {"%s%d", 28}, "D": {"%s%02d", 21}, "P": {"%s%02d", 18}, "T": {"%s%d", 20}} {
+	}{"A": {"%s%02d", 53}, "B": {"%s%d", 28}, "D": {"%s%02d", 21}, "F": {"%s%02d", 18}, "P": {"%s%02d", 18}, "T": {"%s%d", 20}} {
 		for i := range kind.last {
 			names = append(names, fmt.Sprintf(kind.format, letter, i+1))
 		}

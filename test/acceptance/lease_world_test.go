@@ -34,10 +34,16 @@ func (w *world) leasing(t *testing.T, settings ...string) (server *daemon) {
 	t.Helper()
 	w.archiver(t)
 	server = w.serverWith(t, "server", append([]string{shortLeaseSet}, settings...)...)
-	wait.Eventually(t, patience, func() bool { // who registers before that has the lease of the defaults
+	w.leasePublished(t)
+	return server
+}
+
+// leasePublished waits until the server says how long a lease is: who registers before that has the lease of the defaults.
+func (w *world) leasePublished(t *testing.T) {
+	t.Helper()
+	wait.Eventually(t, patience, func() bool {
 		return w.Raw.HExists(t.Context(), w.Key("meta"), "worker_timeout").Val()
 	}, "the server does not say how long a lease is")
-	return server
 }
 
 func (w *world) serverWith(t *testing.T, name string, settings ...string) *daemon {

@@ -45,6 +45,7 @@ func schemaOf(f *File) schema {
 				{"cert_file", "", textOrNone(&f.HTTP.CertFile), "PEM file of the server's certificate, with intermediate ones after it; needs `key_file`. With it all answers are over TLS, at least 1.2. Both files are read again when they change."},
 				{"key_file", "", textOrNone(&f.HTTP.KeyFile), "PEM file of the certificate's key; needs `cert_file`."},
 				{"insecure", disabled, boolean(&f.HTTP.Insecure), "Allow an address that other hosts can reach also without `cert_file`. Nothing is encrypted then."},
+				{"flock", disabled, boolean(&f.HTTP.Flock), "Answer to clients and workers of [Flock](FLOCK.md) as well, on the same address: `/func`, `/task`, `/worker`, and a page at `/`. They need a token too."},
 			},
 		},
 		serverSection(&f.Server),

@@ -132,6 +132,7 @@ type HTTP struct {
 	Listen            string // empty for nowhere
 	CertFile, KeyFile string // with them over TLS
 	Insecure          bool
+	Flock             bool // the paths of Flock's document are served too
 }
 
 // Server holds the section [server].
