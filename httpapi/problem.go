@@ -83,6 +83,8 @@ func failure(ctx context.Context, log *slog.Logger, err error) error {
 		return newProblem(http.StatusGone, err.Error())
 	case errors.Is(err, task.ErrUnreachable):
 		return retryAfter(newProblem(http.StatusServiceUnavailable, err.Error()))
+	case errors.Is(err, context.Canceled): // else the client is gone, and hears nothing
+		return retryAfter(newProblem(http.StatusServiceUnavailable, "the server stops; ask again, it or another one"))
 	case errors.Is(err, context.DeadlineExceeded):
 		return retryAfter(newProblem(http.StatusServiceUnavailable, fmt.Sprintf("it was not done within %v", askTimeout)))
 	}

@@ -1,14 +1,19 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -127,5 +132,17 @@ func TestLongestWait(t *testing.T) {
 	stop()
 	if !wait.Receive(t, time.Minute, ended, "the wait goes on") {
 		t.Error("no answer")
+	}
+}
+
+// What a server that stops has cut short is no fault of its own: it can be asked for again.
+func TestStopIsNoFault(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	err := failure(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), fmt.Errorf("select tasks: %w", context.Canceled))
+	var header huma.HeadersError
+	p, is := errors.AsType[*huma.ErrorModel](err)
+	if !is || p.Status != http.StatusServiceUnavailable || !errors.As(err, &header) || header.GetHeaders().Get("Retry-After") == "" || log.Len() > 0 {
+		t.Errorf("%v, logged %q", err, &log)
 	}
 }
