@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/ops/answer"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -18,7 +19,10 @@ func (a *api) fleet() {
 	add(a, read("/queues", "list-queues", "queues", "List the queues, and count their tasks"), all(a.m.Queues))
 	add(a, read("/queues/{name}", "show-queue", "queues", "Show a queue, and count its tasks"), one(a.m.Queue))
 	add(a, read("/nodes", "list-nodes", "nodes", "List the nodes with their workers"), all(a.m.Nodes))
-	add(a, read("/nodes/{name}", "show-node", "nodes", "Show a node with its workers"), one(a.node))
+	add(a, read("/nodes/{name}", "show-node", "nodes", "Show a node with its workers"),
+		one(func(ctx context.Context, name string) (task.Node, error) {
+			return nodeOf(ctx, a.m, name)
+		}))
 	add(a, read("/queues/{name}/why", "explain-queue", "queues", "Say why the tasks of a queue wait"),
 		one(func(ctx context.Context, name string) (*answer.Explained, error) {
 			return answer.WhyQueue(ctx, a.m, name)
@@ -48,9 +52,9 @@ func all[T any](read func(ctx context.Context) ([]T, error)) func(context.Contex
 	}
 }
 
-// node finds a node among all of them, since one may be known by its workers alone.
-func (a *api) node(ctx context.Context, name string) (task.Node, error) {
-	nodes, err := a.m.Nodes(ctx)
+// nodeOf finds a node among all of them, since one may be known by its workers alone.
+func nodeOf(ctx context.Context, m *manager.Manager, name string) (task.Node, error) {
+	nodes, err := m.Nodes(ctx)
 	if err != nil {
 		return task.Node{}, err
 	}

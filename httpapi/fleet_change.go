@@ -116,7 +116,7 @@ func (a *api) removeQueue(ctx context.Context, in *changedIn) (*body[answer.Remo
 }
 
 func (a *api) removeNode(ctx context.Context, in *changedIn) (*body[answer.Removed], error) {
-	_, err := a.node(ctx, in.Name)
+	_, err := nodeOf(ctx, a.m, in.Name)
 	if err == nil {
 		err = a.m.RemoveNode(ctx, in.Name, in.change(ctx))
 	}

@@ -23,7 +23,7 @@ func (v *flockTask) unchanged(s *series.Series) bool {
 var errMoved = errors.New("the task has moved meanwhile")
 
 // setTask changes when a task is due, its parameters, or both.
-func (f *flock) setTask(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) setTask(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	change, err := q.changed()
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ type flockChange struct {
 	params    json.RawMessage
 }
 
-func (q *flockRequest) changed() (c *flockChange, err error) {
+func (q *doorRequest) changed() (c *flockChange, err error) {
 	_, said := q.members["params"]
 	c = &flockChange{setParams: said}
 	if q.has("eta") || !said {
@@ -114,12 +114,12 @@ func (f *flock) pass(ctx context.Context, v *flockTask, c *flockChange, o manage
 }
 
 // removeTask takes a task out of the schedule. A worker that has reserved it may complete it.
-func (f *flock) removeTask(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) removeTask(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	tid, o := q.number("tid"), q.change("", false)
 	s, _, err := series.RemoveIf(ctx, f.m, seriesKey(tid), func(*series.Series) bool { return true }, o)
 	if err != nil {
 		return nil, noTask(tid, err)
 	}
 	_, err = f.m.CancelWaiting(ctx, s.Live, o) // what began meanwhile is in what was removed
-	return &flockAnswer{status: http.StatusNoContent}, err
+	return &doorAnswer{status: http.StatusNoContent}, err
 }

@@ -26,7 +26,7 @@ func class(env string) string { return "flock:" + env }
 const mostFunctionName = 1000
 
 // addFunction makes a function, or finds the one that there is: its number follows from name and environment.
-func (f *flock) addFunction(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) addFunction(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	name, err := q.text("name", mostFunctionName)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (f *flock) addFunction(ctx context.Context, q *flockRequest) (*flockAnswer,
 		why := fmt.Sprintf("function %q of %s has the number of this one; use another name", there.Name, there.Env)
 		return nil, newProblem(http.StatusConflict, why)
 	}
-	return &flockAnswer{status: status, location: "/func/" + strconv.FormatInt(fn.FID, 10), body: fn}, nil
+	return &doorAnswer{status: status, location: "/func/" + strconv.FormatInt(fn.FID, 10), body: fn}, nil
 }
 
 func (f *flock) write(ctx context.Context, fn *function) error {
@@ -65,10 +65,10 @@ func (f *flock) write(ctx context.Context, fn *function) error {
 	return err
 }
 
-func (f *flock) getFunction(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) getFunction(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	fid := q.number("fid")
 	fn, err := f.function(ctx, fid)
-	return &flockAnswer{status: http.StatusOK, body: fn}, noFunction(fid, err)
+	return &doorAnswer{status: http.StatusOK, body: fn}, noFunction(fid, err)
 }
 
 // noFunction is the answer where a function is not there, and else err.

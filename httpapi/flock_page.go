@@ -42,7 +42,7 @@ type functionRow struct {
 }
 
 // page answers with functions, workers and errors, in place of Flock's admin page.
-func (f *flock) page(ctx context.Context, _ *flockRequest) (*flockAnswer, error) {
+func (f *flock) page(ctx context.Context, _ *doorRequest) (*doorAnswer, error) {
 	seen, err := f.m.Overview(ctx, errorsLook)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (f *flock) page(ctx context.Context, _ *flockRequest) (*flockAnswer, error)
 	if err := flockTemplate.Execute(&text, p); err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}
-	return &flockAnswer{status: http.StatusOK, page: text.Bytes()}, nil
+	return &doorAnswer{status: http.StatusOK, page: text.Bytes()}, nil
 }
 
 // count fills in the functions with their tasks.

@@ -220,12 +220,12 @@ func (f *flock) see(ctx context.Context, tid int64, o manager.ChangeOptions) (*f
 	return v, noTask(tid, err)
 }
 
-func (f *flock) getTask(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) getTask(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	v, err := f.see(ctx, q.number("tid"), q.change("", false))
 	if err != nil {
 		return nil, err
 	}
-	return &flockAnswer{status: http.StatusOK, body: v.shown()}, nil
+	return &doorAnswer{status: http.StatusOK, body: v.shown()}, nil
 }
 
 // takenError is a key that another task of the function has.
@@ -245,7 +245,7 @@ func (e *takenError) Error() string {
 // addTries is how often a task that others add or remove meanwhile is looked at again.
 const addTries = 10
 
-func (f *flock) addTask(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) addTask(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	d, err := f.definition(ctx, q)
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (f *flock) addTask(ctx context.Context, q *flockRequest) (*flockAnswer, err
 		s, err := series.Add(ctx, f.m, *d, q.change("", false))
 		if err == nil {
 			shown := (&flockTask{tid: tid, s: s}).shown()
-			return &flockAnswer{status: http.StatusCreated, location: "/task/" + strconv.FormatInt(tid, 10), body: shown}, nil
+			return &doorAnswer{status: http.StatusCreated, location: "/task/" + strconv.FormatInt(tid, 10), body: shown}, nil
 		}
 		if !errors.Is(err, series.ErrExists) || try == addTries {
 			return nil, err
@@ -267,7 +267,7 @@ func (f *flock) addTask(ctx context.Context, q *flockRequest) (*flockAnswer, err
 }
 
 // definition is the series that a task is.
-func (f *flock) definition(ctx context.Context, q *flockRequest) (*series.Definition, error) {
+func (f *flock) definition(ctx context.Context, q *doorRequest) (*series.Definition, error) {
 	fid, err := q.whole("fid")
 	if err != nil {
 		return nil, err
@@ -308,7 +308,7 @@ func asJSON(v any) json.RawMessage {
 }
 
 // makeRoom removes the task that has the key, if that is over. The error is a *takenError if it is not.
-func (f *flock) makeRoom(ctx context.Context, q *flockRequest, d *series.Definition) error {
+func (f *flock) makeRoom(ctx context.Context, q *doorRequest, d *series.Definition) error {
 	tid := tidOf(d.Key)
 	v, err := f.look(ctx, tid)
 	if errors.Is(err, task.ErrNoRecord) {

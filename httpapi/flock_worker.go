@@ -40,7 +40,7 @@ func identity(c *caller) string { return "flock " + c.ID + " " }
 const mostThreads = 1000
 
 // addWorker registers a worker under a number that nobody can guess.
-func (f *flock) addWorker(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) addWorker(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	const mostAddress = 128
 	ip, err := q.text("ip", mostAddress)
 	if err == nil && task.CheckNode(ip) != nil {
@@ -63,7 +63,7 @@ func (f *flock) addWorker(ctx context.Context, q *flockRequest) (*flockAnswer, e
 	_, _, err = f.gateway.Register(ctx, workerName(wid), ip, &worker.SessionRequest{
 		Slots: mostThreads, PID: int(pid), Classes: class(env), HandlersOnly: true, Identity: identity(q.caller) + rand.Text(),
 	})
-	return &flockAnswer{
+	return &doorAnswer{
 		status: http.StatusCreated, location: "/worker/" + strconv.FormatInt(wid, 10), body: map[string]int64{"wid": wid},
 	}, err
 }
@@ -78,7 +78,7 @@ type flockWorker struct {
 
 // worker finds the worker that asks, and lets it live on. What it holds and is to end, because it was cancelled or takes too long, is
 // over then: Flock's workers cannot be told.
-func (f *flock) worker(ctx context.Context, q *flockRequest) (*flockWorker, error) {
+func (f *flock) worker(ctx context.Context, q *doorRequest) (*flockWorker, error) {
 	wid := q.number("wid")
 	gone := notHere("worker", wid, "it was silent for too long, or never registered: POST /worker")
 	w, err := f.m.Worker(ctx, workerName(wid))
@@ -149,9 +149,9 @@ func (f *flock) report(ctx context.Context, w *flockWorker, end *worker.RoundEnd
 }
 
 // beat is the heartbeat.
-func (f *flock) beat(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) beat(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	_, err := f.worker(ctx, q)
-	return &flockAnswer{status: http.StatusNoContent}, err
+	return &doorAnswer{status: http.StatusNoContent}, err
 }
 
 // reserved is a task that a worker is to process.
@@ -165,7 +165,7 @@ type reserved struct {
 }
 
 // reserve gives the worker a task that is due, or nothing.
-func (f *flock) reserve(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) reserve(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	w, err := f.worker(ctx, q)
 	if err != nil {
 		return nil, err
@@ -177,11 +177,11 @@ func (f *flock) reserve(ctx context.Context, q *flockRequest) (*flockAnswer, err
 	for ctx.Err() == nil {
 		got, err := f.claim(whole, w)
 		if err != nil || got == nil {
-			return &flockAnswer{status: http.StatusNoContent}, err
+			return &doorAnswer{status: http.StatusNoContent}, err
 		}
 		r, err := f.reservation(whole, q, w, got)
 		if err == nil && r != nil && ctx.Err() == nil {
-			return &flockAnswer{status: http.StatusOK, body: r}, nil
+			return &doorAnswer{status: http.StatusOK, body: r}, nil
 		}
 		if err != nil || r != nil { // the worker does not hear of it
 			_, _ = f.report(whole, w, &worker.RoundEnd{RoundRef: got.RoundRef, Ended: worker.EndedHandedBack, Why: "the answer was lost"})
@@ -208,7 +208,7 @@ func (f *flock) claim(ctx context.Context, w *flockWorker) (*worker.Assigned, er
 }
 
 // reservation is what a worker is told of a task that it has claimed. One that is no longer scheduled ends here, and gives nil.
-func (f *flock) reservation(ctx context.Context, q *flockRequest, w *flockWorker, got *worker.Assigned) (*reserved, error) {
+func (f *flock) reservation(ctx context.Context, q *doorRequest, w *flockWorker, got *worker.Assigned) (*reserved, error) {
 	tid := tidOf(got.Meta["series"])
 	fid, _ := strconv.ParseInt(got.Meta[metaFunction], 10, 64) // 0 for a task that is not Flock's
 	if tid == 0 || fid == 0 || len(got.Argv) != 1 {
@@ -238,7 +238,7 @@ func (f *flock) reservation(ctx context.Context, q *flockRequest, w *flockWorker
 }
 
 // drop ends what is left of a task that was removed while a worker had it.
-func (f *flock) drop(ctx context.Context, q *flockRequest, w *flockWorker, got *worker.Assigned) error {
+func (f *flock) drop(ctx context.Context, q *doorRequest, w *flockWorker, got *worker.Assigned) error {
 	if _, err := f.m.Cancel(ctx, []int64{got.Task}, q.change("the task was removed", false)); err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (f *flock) drop(ctx context.Context, q *flockRequest, w *flockWorker, got *
 const mostError = 64 << 10
 
 // ending is the report that a worker makes, but for the round.
-func (q *flockRequest) ending() (*worker.RoundEnd, error) {
+func (q *doorRequest) ending() (*worker.RoundEnd, error) {
 	var success int
 	end := &worker.RoundEnd{ExitCode: &success}
 	var err error
@@ -276,7 +276,7 @@ func (q *flockRequest) ending() (*worker.RoundEnd, error) {
 const never = task.Seconds(1<<63 - 1)
 
 // complete ends a reservation. It goes by what the worker holds, whether the task is still scheduled or not.
-func (f *flock) complete(ctx context.Context, q *flockRequest) (*flockAnswer, error) {
+func (f *flock) complete(ctx context.Context, q *doorRequest) (*doorAnswer, error) {
 	end, err := q.ending()
 	if err != nil {
 		return nil, err
@@ -305,7 +305,7 @@ func (f *flock) complete(ctx context.Context, q *flockRequest) (*flockAnswer, er
 	if end.ETA.IsZero() && end.Why == "" {
 		err = f.removeDone(ctx, tid, rounds[at].ID, q.change("", false))
 	}
-	return &flockAnswer{status: http.StatusOK, body: map[string]int64{"tid": tid, "wid": w.wid}}, err
+	return &doorAnswer{status: http.StatusOK, body: map[string]int64{"tid": tid, "wid": w.wid}}, err
 }
 
 // removeDone takes a task out of the schedule whose occurrence was the last, so that its key is free, unless it is due again.

@@ -33,6 +33,8 @@ type Options struct {
 	Collectors []prometheus.Collector
 	// Flock says that Flock's interface is served as well. It takes a Gateway.
 	Flock bool
+	// Disbatch says that Disbatch's interface is.
+	Disbatch bool
 	// Logger gets what could not be shown. Default: slog.Default.
 	Logger *slog.Logger
 
@@ -49,7 +51,8 @@ const askTimeout = 5 * time.Second
 //	/metrics   metrics of site and process in the formats of Prometheus
 //	/api/v1    the site itself, as its description at /api/v1/openapi.json says
 //
-// With Options.Flock there are the paths of Flock's document as well, such as /func, /task and /worker, and a page at /.
+// With Options.Flock there are the paths of Flock's document as well, such as /func, /task and /worker, and a page at /. With
+// Options.Disbatch there are those of Disbatch: /nodes, /plugins, /queues and /tasks.
 //
 // These 503, and what other paths and methods get, are problems as of RFC 9457.
 func New(o Options) http.Handler {
@@ -84,6 +87,9 @@ func New(o Options) http.Handler {
 	mux.Handle(root+"/", newAPI(&o))
 	if o.Flock {
 		mountFlock(mux, &o)
+	}
+	if o.Disbatch {
+		mountDisbatch(mux, &o)
 	}
 	return mux
 }

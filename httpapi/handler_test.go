@@ -31,6 +31,7 @@ type health struct {
 	alive, ready error
 	now          func() time.Time
 	flock        bool
+	disbatch     bool
 }
 
 // serve makes the handler of a site in the space.
@@ -38,7 +39,7 @@ func serve(t *testing.T, sp *storetest.Space, h *health) http.Handler {
 	t.Helper()
 	m := manager.New(storetest.At(t, sp.Where, sp.Namespace, nil), "test", manager.Options{})
 	return New(Options{
-		now: h.now, Flock: h.flock, Manager: m, Gateway: gatewayOf(t, sp), Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
+		now: h.now, Flock: h.flock, Disbatch: h.disbatch, Manager: m, Gateway: gatewayOf(t, sp), Alive: func() error { return h.alive }, Ready: func() error { return h.ready }, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -91,7 +91,7 @@ func (a *api) stocks(
 		}
 	}
 	for _, name := range nodes {
-		if _, err := a.node(ctx, name); err != nil {
+		if _, err := nodeOf(ctx, a.m, name); err != nil {
 			return nil, err
 		}
 	}

@@ -441,14 +441,14 @@ func (s *selector) beyond(t *task.Task) bool {
 
 // PresentRounds makes the Rounds of tasks those of a list: the present round alone, of
 // tasks that run with the progress, and of all, with places, with the worker and the
-// node that run it or ran it.
+// node that run it or ran it, and the status that its program has reported.
 func (m *Manager) PresentRounds(ctx context.Context, tasks []*task.Task, places bool) error {
 	fields := []string{"progress"}
 	for _, t := range tasks {
 		t.Rounds = nil
 	}
 	if places {
-		fields = append(fields, "worker", "node")
+		fields = append(fields, "worker", "node", "status")
 	} else {
 		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != statemachine.Running })
 	}

@@ -79,6 +79,8 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	End statemachine.Event `json:"end,omitempty"`
 	// ETA is when the work wants to be done again, zero if it did not say (see package series).
 	ETA time.Time `json:"eta,omitzero"`
+	// Status is what the program itself says became of it, as Disbatch numbers it: 1 for well, 2 or more with errors; 0 if it did not say.
+	Status int `json:"status,omitempty"`
 }
 
 // Files are what a round has returned, packed. They are kept for a time of their own ([server] file_retention).
@@ -184,6 +186,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"progress":       func(r *Round, text string) { r.Progress = ParseProgress(text) },
 	"end":            func(r *Round, text string) { r.End = statemachine.Event(text) },
 	"eta":            func(r *Round, text string) { r.ETA = ParseMoment(text) },
+	"status":         func(r *Round, text string) { r.Status = max(0, int(numberOf(text))) },
 	"exit_code": func(r *Round, text string) {
 		if code, err := strconv.Atoi(text); err == nil {
 			r.ExitCode = &code

@@ -228,17 +228,18 @@ func (t *Task) Last() *Round {
 	return nil
 }
 
-// Present is what a list has of the rounds: where the present one runs or ran, and how far it is while it runs.
+// Present is what a list has of the rounds: where the present one runs or ran, what its program has reported, and how far it is
+// while it runs.
 func (t *Task) Present() []Round {
 	i := slices.IndexFunc(t.Rounds, func(r Round) bool { return r.Number == t.Round })
 	if i < 0 {
 		return nil
 	}
-	r := Round{Number: t.Round, Worker: t.Rounds[i].Worker, Node: t.Rounds[i].Node}
+	r := Round{Number: t.Round, Worker: t.Rounds[i].Worker, Node: t.Rounds[i].Node, Status: t.Rounds[i].Status}
 	if t.State == statemachine.Running {
 		r.Progress = t.Rounds[i].Progress
 	}
-	if r.Worker == "" && r.Node == "" && r.Progress.IsZero() {
+	if r.Worker == "" && r.Node == "" && r.Status == 0 && r.Progress.IsZero() {
 		return nil
 	}
 	return []Round{r}
@@ -289,11 +290,16 @@ const disbatchUnknown = 2
 // DisbatchStatus is the task's status as Disbatch numbers it: -6 orphaned, -5
 // cancelled, -4 blocked, -3 terminated, -2 open, 0 running or executed, 1
 // succeeded, 2 failed, 3 timed out, 4 expired; of an archived task, that of its
-// outcome. A damaged record is 2, as in Disbatch.
+// outcome. A failed task has the number from 2 on that its program has reported
+// (Round.Status), if that was read. A damaged record is 2, as in Disbatch.
 func (t *Task) DisbatchStatus() int {
 	status, known := disbatchStatus[t.End()]
 	if !known {
 		return disbatchUnknown
+	}
+	i := slices.IndexFunc(t.Rounds, func(r Round) bool { return r.Number == t.Round })
+	if t.End() == statemachine.Failed && i >= 0 {
+		status = max(status, t.Rounds[i].Status)
 	}
 	return status
 }

@@ -171,6 +171,16 @@ func TestDisbatchStatus(t *testing.T) {
 			t.Errorf("archived as %q: %d, want %d", state, got, number)
 		}
 	}
+	for _, c := range []struct {
+		state sm.State
+		said  string
+		want  int
+	}{{sm.Failed, "7", 7}, {sm.Failed, "1", 2}, {sm.Failed, "-7", 2}, {sm.TimedOut, "7", 3}, {sm.Open, "7", -2}, {sm.Succeeded, "1", 1}} {
+		said := task.Decode(1, map[string]string{"state": string(c.state), "round": "1", "0:status": "9", "1:status": c.said})
+		if got := said.DisbatchStatus(); got != c.want {
+			t.Errorf("%s, reported as %s: %d, want %d", c.state, c.said, got, c.want)
+		}
+	}
 	for _, state := range sm.States() {
 		if _, ok := want[state]; !ok {
 			t.Errorf("%s has no number", state)

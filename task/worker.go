@@ -1,6 +1,9 @@
 package task
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // WorkerState is what a worker does, as the registry shows it.
 type WorkerState string
@@ -95,6 +98,24 @@ type Worker struct {
 	Ended     time.Time `json:"ended,omitzero"`
 	// Silent is how long the last heartbeat was ago, on the same clock.
 	Silent Seconds `json:"heartbeat_age"`
+}
+
+// DisbatchSpec is the version of Disbatch's node specification that the registry follows.
+const DisbatchSpec = "1.1"
+
+// QueueType is a class of queues that a worker serves, as Disbatch says it.
+type QueueType struct {
+	Class   string `json:"class"`
+	Version string `json:"version"`
+}
+
+// QueueTypes are the classes that a worker offers, name or name=version.
+func QueueTypes(classes []string) []QueueType {
+	types := make([]QueueType, len(classes))
+	for i, class := range classes {
+		types[i].Class, types[i].Version, _ = strings.Cut(class, "=")
+	}
+	return types
 }
 
 // Doing is the state for people, with an order that it does not show yet.

@@ -33,6 +33,7 @@ type result struct {
 	stdout, stderr capture.Captured
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
+	status         int     // what it says became of it; 0 if it did not say
 	files          task.Files
 	whole          []string // as the record has them
 	full           []string // the names of those in whole; a stream that was cut there too has another
@@ -148,21 +149,31 @@ func (e *ending) fails(stopped, err error, lines ...string) {
 }
 
 // errorText is the round's error, empty for a success: by default what stands on
-// stderr or, if that is empty, a bad exit. aside is what the program wrote to stderr
+// stderr or, if that is empty, a bad exit, and a status that says so. aside is what the program wrote to stderr
 // where that is no error.
 func (e *ending) errorText(failOn string) (text, aside string) {
 	text = string(e.result.stderr.Data)
-	bad := badExit(&e.result)
+	bad, status := badExit(&e.result), badStatus(e.result.status)
 	switch {
-	case failOn == task.FailOnExit && bad == "" && e.trouble == "":
+	case failOn == task.FailOnExit && bad == "" && status == "" && e.trouble == "":
 		return "", text
 	case failOn != task.FailOnStderr && text == "":
 		text = bad
 	}
-	if e.trouble != "" {
-		text = withLine(text, e.trouble)
+	for _, line := range []string{status, e.trouble} {
+		if line != "" {
+			text = withLine(text, line)
+		}
 	}
 	return text, ""
+}
+
+// badStatus says what a program has reported, empty if that is no failure.
+func badStatus(status int) string {
+	if status <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("the program reported status %d", status)
 }
 
 // badExit says how a program ended that did not end well by itself.
@@ -305,6 +316,9 @@ func (e *ending) fields(round int, text, aside string) (fields []string, cut boo
 	}
 	if res.brought != nil {
 		c.set("result", *res.brought)
+	}
+	if res.status != 0 {
+		c.set("status", strconv.Itoa(res.status))
 	}
 	if e.trace != "" {
 		c.set("trace", e.trace)

@@ -71,6 +71,8 @@ type RoundEnd struct {
 	RetryAfter task.Seconds `json:"retry_after,omitempty" doc:"Least time until the next round, in seconds."`
 	// ETA is when the work wants to be done again (see package series).
 	ETA time.Time `json:"eta,omitzero" doc:"When it wants to run again, for a series."`
+	// Status is what the program itself says became of it, as Disbatch numbers it: 1 for well; 2 or more make the round a failure.
+	Status int `json:"status,omitempty" minimum:"1" maximum:"2147483647" doc:"Status that the program reports: 1, or from 2 on with errors."`
 	// Program is the SHA-256 of the program that ran, as fetched.
 	Program string `json:"program_sha256,omitempty" pattern:"^[0-9a-f]{64}$" doc:"Hash of the program that ran, in hex."`
 	// UserTime and SystemTime are CPU times, MaxMemory is in bytes.
@@ -158,7 +160,7 @@ func (e *RoundEnd) ending(fields map[string]string) *ending {
 		res.ExitCode = *e.ExitCode
 	}
 	res.stdout, res.stderr, res.brought = captured(e.Output, e.OutputBytes), captured(e.Error, e.ErrorBytes), e.Result
-	res.program = e.Program
+	res.program, res.status = e.Program, e.Status
 	end := &ending{result: res, trouble: e.Why, class: e.Class}
 	if end.class == "" {
 		end.class = statemachine.ClassProgram

@@ -248,7 +248,7 @@ func (r *round) readResult(file *control.Reader) error {
 	if ok {
 		r.said.Store(&text)
 	}
-	r.eta = file.ETA()
+	r.eta, r.status = file.ETA(), file.Status()
 	return nil
 }
 

@@ -51,6 +51,7 @@ type round struct {
 	meta     map[string]string // attributes that it has set
 	metaTold map[string]string // those that are recorded
 	eta      time.Time         // when it wants to run again, as it has said
+	status   int               // what it says became of it; 0 if it has not
 	handled  *Job              // of a handler
 
 	results []task.Result // of the tasks that this one needs, once read
@@ -242,7 +243,7 @@ func (r *round) runProgram(ctx context.Context, version fetch.Version) (result, 
 	r.over = runErr == nil
 	r.alone = r.over && r.slot.held.Untouched()
 	resErr := r.closeControl()
-	res.brought = r.said.Load()
+	res.brought, res.status = r.said.Load(), r.status
 	var outErr, errErr error
 	res.stdout, outErr = s.out.Finish()
 	res.stderr, errErr = s.err.Finish()

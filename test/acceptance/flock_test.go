@@ -61,9 +61,19 @@ func (c flockClient) send(t *testing.T, method, path, body string) flockAnswer {
 }
 
 func (c flockClient) try(ctx context.Context, method, path, body string) (a flockAnswer, err error) {
+	code, kind, text, err := c.reply(ctx, method, path, body)
+	a.code, a.text = code, string(text)
+	if err == nil && strings.Contains(kind, "json") {
+		err = json.Unmarshal(text, &a)
+	}
+	return a, err
+}
+
+// reply is what a request gets: the status, the type and the text.
+func (c flockClient) reply(ctx context.Context, method, path, body string) (code int, kind string, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, strings.NewReader(body))
 	if err != nil {
-		return a, err
+		return 0, "", nil, err
 	}
 	req.Close = true
 	req.SetBasicAuth("anybody", c.token)
@@ -72,15 +82,11 @@ func (c flockClient) try(ctx context.Context, method, path, body string) (a floc
 	}
 	reply, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return a, err
+		return 0, "", nil, err
 	}
 	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body)
-	a.code, a.text = reply.StatusCode, string(text)
-	if err == nil && strings.Contains(reply.Header.Get("Content-Type"), "json") {
-		err = json.Unmarshal(text, &a)
-	}
-	return a, err
+	text, err = io.ReadAll(reply.Body)
+	return reply.StatusCode, reply.Header.Get("Content-Type"), text, err
 }
 
 // ask sends a request, again while there are too many.

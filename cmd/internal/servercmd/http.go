@@ -33,7 +33,7 @@ func serveHTTP(
 	watch := &watch{stats: s.Stats, since: time.Now(), round: cfg.Server.RoundDuration}
 	handler := httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
 		Manager: manager.New(site, name, manager.Options{Logger: log}), Gateway: gateway, Alive: watch.alive, Ready: watch.ready, Logger: log,
-		Flock: cfg.HTTP.Flock,
+		Flock: cfg.HTTP.Flock, Disbatch: cfg.HTTP.Disbatch,
 		Collectors: []prometheus.Collector{
 			&metrics{stats: s.Stats, version: cli.ThisBuild().Version, since: watch.since, redis: site.Internal.Store, log: log},
 		},

@@ -195,8 +195,10 @@ func (l *loader) checkHTTP() {
 	case http.Listen == "":
 		l.checkUnused("http", "has no effect without listen", "write listen, for example listen=127.0.0.1:7480, or remove the line",
 			"cert_file", "key_file")
-		if http.Flock {
-			l.refuse("http", "flock", "has no effect without listen", "write listen, for example listen=127.0.0.1:7480, or flock=false")
+		for key, on := range map[string]bool{"flock": http.Flock, "disbatch": http.Disbatch} {
+			if on {
+				l.refuse("http", key, "has no effect without listen", "write listen, for example listen=127.0.0.1:7480, or "+key+"=false")
+			}
 		}
 	case http.CertFile == "" && !http.Insecure && !loopback(http.Listen):
 		l.refuse("http", "listen", "not a loopback address, and without cert_file nothing is encrypted",

@@ -61,6 +61,7 @@ func TestRefusedValues(t *testing.T) {
 		{"http", "listen=:7480\ninsecure=false", "not a loopback address"},
 		{"http", "insecure=perhaps", "neither true nor false"},
 		{"http", "flock=true", "has no effect without listen"},
+		{"http", "disbatch=true", "has no effect without listen"},
 		{"http", "listen=0.0.0.0:0\ncert_file=x.pem", "missing, although cert_file is set"},
 		{"http", "listen=127.0.0.1:0\nkey_file=x.pem", "missing, although key_file is set"},
 		{"http", "cert_file=x.pem\nkey_file=x.pem", "has no effect without listen"},

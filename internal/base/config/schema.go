@@ -46,6 +46,7 @@ func schemaOf(f *File) schema {
 				{"key_file", "", textOrNone(&f.HTTP.KeyFile), "PEM file of the certificate's key; needs `cert_file`."},
 				{"insecure", disabled, boolean(&f.HTTP.Insecure), "Allow an address that other hosts can reach also without `cert_file`. Nothing is encrypted then."},
 				{"flock", disabled, boolean(&f.HTTP.Flock), "Answer to clients and workers of [Flock](FLOCK.md) as well, on the same address: `/func`, `/task`, `/worker`, and a page at `/`. They need a token too."},
+				{"disbatch", disabled, boolean(&f.HTTP.Disbatch), "Answer to clients of [Disbatch](DISBATCH.md) as well, on the same address: `/nodes`, `/plugins`, `/queues` and `/tasks`. They need a token too."},
 			},
 		},
 		serverSection(&f.Server),

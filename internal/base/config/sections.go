@@ -133,6 +133,7 @@ type HTTP struct {
 	CertFile, KeyFile string // with them over TLS
 	Insecure          bool
 	Flock             bool // the paths of Flock's document are served too
+	Disbatch          bool // those of Disbatch are
 }
 
 // Server holds the section [server].

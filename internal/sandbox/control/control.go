@@ -4,17 +4,19 @@
 // The program writes lines key=value to that file, which it may create, append
 // to or replace. Known are "progress": a part from 0 to 1 or a percentage, then
 // optionally a space and a text, "attr NAME": an attribute of the task, "eta": when it wants
-// to run again, in seconds since 1970 or as RFC 3339, and "result": all
+// to run again, in seconds since 1970 or as RFC 3339, "status": what became of it as Disbatch
+// numbers it, 1 for well and from 2 on with errors, and "result": all
 // that stands behind the equals sign, byte for byte, as in
 //
 //	progress=0.4 reading input
 //	progress=40% reading input
 //	attr phase=reading
 //	eta=2027-01-15T08:00:00Z
+//	status=1
 //	result=42
 //
 // The last good line counts. Progress and attributes count once the line feed is written,
-// and each look is at the last 64 KiB; eta and result are what the file says when the
+// and each look is at the last 64 KiB; eta, status and result are what the file says when the
 // program has ended (see [Reader.Result]). The program is not trusted: nothing is
 // followed that is not a plain file, and reading never blocks.
 package control
@@ -66,6 +68,7 @@ type Reader struct {
 	progress Progress
 	attrs    map[string]string
 	eta      time.Time
+	status   int
 	warnings []string
 	seen     stamp
 }
@@ -210,7 +213,7 @@ func (r *Reader) parse(text string) {
 			r.take(value)
 		case attr:
 			r.takeAttr(strings.TrimSpace(name), strings.TrimSpace(value))
-		case key == resultKey, key == etaKey: // at the end, by Result
+		case key == resultKey, key == etaKey, key == statusKey: // at the end, by Result
 		default:
 			r.warn("unknown key %q", clean(key, maxShown))
 		}
@@ -285,7 +288,7 @@ func clean(text string, limit int) string {
 }
 
 const (
-	resultKey, etaKey = "result", "eta"
+	resultKey, etaKey, statusKey = "result", "eta", "status"
 	// MaxResult is how long a result may be, in bytes.
 	MaxResult = 64 << 10
 	// maxSearched is how much of the end of the file is searched for a result.
@@ -325,6 +328,22 @@ func (r *Reader) Result() (text string, ok bool, err error) {
 // ETA is when the program wants to run again, as Result has found it; zero if it did not say.
 func (r *Reader) ETA() time.Time { return r.eta }
 
+// Status is what the program says became of it, as Result has found it: 1 for well, 2 or more with errors; 0 if it did not say.
+func (r *Reader) Status() int { return r.status }
+
+// Of the numbers that a program may report, withErrors stands for what is none, as in Disbatch.
+const withErrors, mostStatus = 2, 1<<31 - 1
+
+// parseStatus reads the number that a program reports.
+func parseStatus(text string) (int, error) {
+	text = strings.TrimSpace(text)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostStatus || strconv.Itoa(n) != text {
+		return withErrors, fmt.Errorf("want 1, or a whole number from 2 on for errors, not %q: it counts as 2", clean(text, maxShown))
+	}
+	return n, nil
+}
+
 // latestETA is the end of the year 9999.
 const latestETA = 253402300799
 
@@ -344,18 +363,14 @@ func parseETA(text string) (time.Time, error) {
 	return at.UTC(), nil
 }
 
-// lastResult finds the last result in a text, which may begin within a line, and the last eta.
+// lastResult finds the last result in a text, which may begin within a line, and the last eta and status.
 func (r *Reader) lastResult(text io.Reader, within bool) (result string, ok bool, err error) {
 	in := bufio.NewReaderSize(text, MaxResult+maxShown)
 	var tooLong error
 	for whole := !within; ; {
 		line, err := in.ReadSlice('\n')
-		if value, is := valueOf(line, etaKey); whole && is && (err == nil || errors.Is(err, io.EOF)) {
-			if at, bad := parseETA(string(value)); bad != nil {
-				r.warn("eta=%s: %v", clean(string(value), maxShown), bad)
-			} else {
-				r.eta = at
-			}
+		if whole && (err == nil || errors.Is(err, io.EOF)) {
+			r.takeLast(line)
 		}
 		if value, is := valueOf(line, resultKey); whole && is {
 			result, ok, tooLong = string(value), true, nil
@@ -369,6 +384,23 @@ func (r *Reader) lastResult(text io.Reader, within bool) (result string, ok bool
 			return result, ok, tooLong
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return "", false, fmt.Errorf("read: %w", err)
+		}
+	}
+}
+
+// takeLast takes a whole line of which the last one counts.
+func (r *Reader) takeLast(line []byte) {
+	if value, is := valueOf(line, etaKey); is {
+		if at, bad := parseETA(string(value)); bad != nil {
+			r.warn("eta=%s: %v", clean(string(value), maxShown), bad)
+		} else {
+			r.eta = at
+		}
+	}
+	if value, is := valueOf(line, statusKey); is {
+		var bad error
+		if r.status, bad = parseStatus(string(value)); bad != nil {
+			r.warn("status=%s: %v", clean(string(value), maxShown), bad)
 		}
 	}
 }

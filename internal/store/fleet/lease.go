@@ -64,30 +64,17 @@ func registrationFields(r *task.Registration) []any {
 		"slots", r.Slots, "labels", strings.Join(r.Labels, ","), "busy", 0, "stuck", 0, "reason", "",
 		"env", r.Env, tasks.ResourcesField, r.Resources.Text(), "classes", strings.Join(r.Classes, ","),
 		"maxthreads", r.MaxThreads.Text(), "handlers_only", conn.Flag(r.HandlersOnly),
-		"spec_version", SpecVersion, "queuetypes", queueTypes(r.Classes),
+		"spec_version", task.DisbatchSpec, "queuetypes", queueTypes(r.Classes),
 	}
 }
 
-// SpecVersion is that of Disbatch's node specification which the registry follows.
-const SpecVersion = "1.1"
-
 // queueTypes are the classes the worker offers, as a Disbatch node says it.
 func queueTypes(classes []string) string {
-	types := make([]queueType, len(classes))
-	for i, class := range classes {
-		types[i].Class, types[i].Version, _ = strings.Cut(class, "=")
-	}
-	text, err := json.Marshal(types)
+	text, err := json.Marshal(task.QueueTypes(classes))
 	if err != nil { // two texts can always be written
 		return "[]"
 	}
 	return string(text)
-}
-
-// queueType is a class of queues that a node serves (Disbatch: queuetypes).
-type queueType struct {
-	Class   string `json:"class"`
-	Version string `json:"version"`
 }
 
 // registered reads the answer to a registration.

@@ -18,25 +18,33 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// flockRequest is a request with the members of its body. Those that nobody asks for are ignored.
-type flockRequest struct {
+// doorRequest is a request with the members of its body. Those that nobody asks for are ignored.
+type doorRequest struct {
 	*caller
 
 	http    *http.Request
 	members map[string]json.RawMessage
+	list    []json.RawMessage // a body that is one
 }
 
-// read reads the body: a JSON object, or nothing.
-func (q *flockRequest) read(w http.ResponseWriter) error {
+// mostList is the longest body that is a list.
+const mostList = 16 << 20
+
+// read reads the body: a JSON object, or a list, or nothing.
+func (q *doorRequest) read(w http.ResponseWriter, list bool) error {
 	if q.http.Method != http.MethodPost && q.http.Method != http.MethodPut {
 		return nil
 	}
+	most := int64(mostBody)
+	if list {
+		most = mostList
+	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // where there are none it goes without
-	text, err := io.ReadAll(http.MaxBytesReader(w, q.http.Body, mostBody))
+	text, err := io.ReadAll(http.MaxBytesReader(w, q.http.Body, most))
 	_ = rc.SetReadDeadline(time.Time{})
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
-		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body may have at most %d bytes; nothing was done", mostBody))
+		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body may have at most %d bytes; nothing was done", most))
 	} else if err != nil {
 		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v; nothing was done", err))
 	}
@@ -48,14 +56,23 @@ func (q *flockRequest) read(w http.ResponseWriter) error {
 			return newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: send %s", said, oneTask))
 		}
 	}
-	if !utf8.Valid(text) || json.Unmarshal(text, &q.members) != nil || q.members == nil {
+	return q.parse(text, list)
+}
+
+// parse reads the text of a body.
+func (q *doorRequest) parse(text []byte, list bool) error {
+	valid := utf8.Valid(text)
+	if list && (!valid || json.Unmarshal(text, &q.list) != nil) {
+		return newProblem(http.StatusBadRequest, `the body is not a JSON array, such as [{"n": 1}], in UTF-8; nothing was done`)
+	}
+	if !list && (!valid || json.Unmarshal(text, &q.members) != nil || q.members == nil) {
 		return newProblem(http.StatusBadRequest, `the body is not a JSON object, such as {"fid": 1}, in UTF-8; nothing was done`)
 	}
 	return nil
 }
 
 // number is a number of the path. What is none is 0, which nothing has.
-func (q *flockRequest) number(name string) int64 {
+func (q *doorRequest) number(name string) int64 {
 	n, err := strconv.ParseInt(q.http.PathValue(name), 10, 64)
 	if err != nil {
 		return 0
@@ -64,7 +81,7 @@ func (q *flockRequest) number(name string) int64 {
 }
 
 // member is a member of the body, nil if it is missing or null.
-func (q *flockRequest) member(name string) json.RawMessage {
+func (q *doorRequest) member(name string) json.RawMessage {
 	raw := bytes.TrimSpace(q.members[name])
 	if string(raw) == "null" {
 		return nil
@@ -72,10 +89,10 @@ func (q *flockRequest) member(name string) json.RawMessage {
 	return raw
 }
 
-func (q *flockRequest) has(name string) bool { return q.member(name) != nil }
+func (q *doorRequest) has(name string) bool { return q.member(name) != nil }
 
 // bad refuses a member of the body.
-func (q *flockRequest) bad(name, want string) error {
+func (q *doorRequest) bad(name, want string) error {
 	const most = 100
 	if !q.has(name) {
 		want = "there; give " + want
@@ -84,7 +101,7 @@ func (q *flockRequest) bad(name, want string) error {
 }
 
 // text is a text of at most so many bytes, at least one.
-func (q *flockRequest) text(name string, most int) (text string, err error) {
+func (q *doorRequest) text(name string, most int) (text string, err error) {
 	raw := q.member(name)
 	const replaced = "\uFFFD" // for half a surrogate pair: two texts would become one
 	halves := func() bool {
@@ -98,7 +115,7 @@ func (q *flockRequest) text(name string, most int) (text string, err error) {
 }
 
 // whole is a whole number that is not negative.
-func (q *flockRequest) whole(name string) (int64, error) {
+func (q *doorRequest) whole(name string) (int64, error) {
 	n, err := strconv.ParseInt(string(q.member(name)), 10, 64)
 	if err != nil || n < 0 {
 		return 0, q.bad(name, "a whole number that is not negative; write for example 7")
@@ -107,7 +124,7 @@ func (q *flockRequest) whole(name string) (int64, error) {
 }
 
 // moment is a time in seconds since 1970.
-func (q *flockRequest) moment(name string) (time.Time, error) {
+func (q *doorRequest) moment(name string) (time.Time, error) {
 	t, err := statemachine.ParseTime(string(q.member(name)))
 	if err != nil || t == 0 || t == statemachine.Never {
 		return time.Time{}, q.bad(name, "a number of seconds since 1970, above 0 and before the year 10000; write for example 1795230670.5, "+
@@ -120,7 +137,7 @@ func (q *flockRequest) moment(name string) (time.Time, error) {
 const mostParams = 32 << 10
 
 // params are parameters as tasks have them, nil for none.
-func (q *flockRequest) params() (json.RawMessage, error) {
+func (q *doorRequest) params() (json.RawMessage, error) {
 	text, err := task.Parse("params", string(q.member("params")))
 	if err == nil && len(text) > mostParams {
 		err = &statemachine.FieldError{
@@ -135,7 +152,7 @@ func (q *flockRequest) params() (json.RawMessage, error) {
 }
 
 // env is a name of an environment.
-func (q *flockRequest) env(name string) (string, error) {
+func (q *doorRequest) env(name string) (string, error) {
 	const most = 64
 	env, err := q.text(name, most)
 	if err == nil && task.CheckEnv(env) != nil {
