@@ -193,30 +193,6 @@ func TestFlockTimes(t *testing.T) {
 	w.sound(t)
 }
 
-// F12: heartbeats keep a worker alive whose task takes ten times as long as a worker may be silent.
-func TestLongFlockHeartbeats(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	_, client, worker := w.flockServer(t, shortLeaseSet)
-	w.leasePublished(t)
-	tid, wid := client.task(t, client.function(t, "crawl", "python"), "k", time.Now()), worker.worker(t, "python")
-	worker.reserve(t, wid)
-	began, beat := w.redisNow(t), time.Now()
-	wait.Eventually(t, 2*time.Minute, func() bool {
-		if time.Since(beat) > time.Duration(shortLease)*time.Microsecond/3 {
-			beat = time.Now()
-			worker.ask(t, http.StatusNoContent, http.MethodPut, fmt.Sprintf("/worker/%d", wid), "{}")
-		}
-		return w.redisNow(t) >= began.Add(10*shortLease)
-	}, "the time does not pass")
-	if got := client.is(t, tid); got.WID != wid {
-		t.Errorf("after ten times: %s", got.text)
-	}
-	worker.ask(t, http.StatusOK, http.MethodPut, fmt.Sprintf("/worker/%d/task/%d", wid, tid), "{}")
-	client.ask(t, http.StatusNotFound, http.MethodGet, fmt.Sprintf("/task/%d", tid), "")
-	w.sound(t)
-}
-
 // F11, F15: a worker that is silent is dead. What it held goes to another one, with its eta; what it completes then counts for nothing.
 func TestFlockDeadWorker(t *testing.T) {
 	t.Parallel()
