@@ -40,7 +40,7 @@ func (q *doorRequest) read(w http.ResponseWriter, list bool) error {
 		most = mostList
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // where there are none it goes without
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection has deadlines
 	text, err := io.ReadAll(http.MaxBytesReader(w, q.http.Body, most))
 	_ = rc.SetReadDeadline(time.Time{})
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
@@ -71,7 +71,7 @@ func (q *doorRequest) parse(text []byte, list bool) error {
 	return nil
 }
 
-// number is a number of the path. What is none is 0, which nothing has.
+// number is a number in the path, or 0, which nothing has, if there is another text.
 func (q *doorRequest) number(name string) int64 {
 	n, err := strconv.ParseInt(q.http.PathValue(name), 10, 64)
 	if err != nil {

@@ -56,7 +56,7 @@ func (f *flock) setTask(ctx context.Context, q *doorRequest) (*doorAnswer, error
 	}
 }
 
-// flockChange is what is to be changed of a task.
+// flockChange is a change of a task.
 type flockChange struct {
 	eta       time.Time // zero to leave it
 	setParams bool

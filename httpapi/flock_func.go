@@ -79,7 +79,7 @@ func noFunction(fid int64, err error) error {
 	return err
 }
 
-// function reads a function. The error matches [task.ErrNoRecord] if there is none.
+// function reads a function. The error matches [task.ErrNoRecord] if it does not exist.
 func (f *flock) function(ctx context.Context, fid int64) (*function, error) {
 	r, err := f.m.Record(ctx, task.KindFlock, strconv.FormatInt(fid, 10))
 	if err != nil {

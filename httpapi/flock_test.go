@@ -273,7 +273,7 @@ func TestFlockKeys(t *testing.T) {
 	}
 }
 
-// Each of many tasks is reserved once, by whoever asks, and one worker may hold many.
+// Each task is reserved once, however many workers ask, and one worker may hold many.
 func TestFlockReservesOnce(t *testing.T) {
 	t.Parallel()
 	o := newOld(t)

@@ -331,7 +331,7 @@ func (r *Reader) ETA() time.Time { return r.eta }
 // Status is what the program says became of it, as Result has found it: 1 for well, 2 or more with errors; 0 if it did not say.
 func (r *Reader) Status() int { return r.status }
 
-// Of the numbers that a program may report, withErrors stands for what is none, as in Disbatch.
+// withErrors is the status of a program that reports something else than a status, as in Disbatch; mostStatus is the highest one.
 const withErrors, mostStatus = 2, 1<<31 - 1
 
 // parseStatus reads the number that a program reports.

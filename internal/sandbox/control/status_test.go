@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The last status counts, also without a line feed; what is none is 2, and named.
+// The last status counts, also without a line feed. Another text counts as 2, and is named.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {
