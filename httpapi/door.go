@@ -110,10 +110,6 @@ func (d *door) answer(w http.ResponseWriter, r *http.Request, verb doorVerb) {
 
 // refuse answers what cannot be done.
 func (d *door) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if taken, ok := errors.AsType[*takenError](err); ok {
-		writeDoor(w, http.StatusConflict, map[string]any{"error": taken.Error(), "tid": taken.tid}, false)
-		return
-	}
 	err = failure(r.Context(), d.log, err)
 	status, detail := http.StatusInternalServerError, err.Error()
 	if p, ok := errors.AsType[*huma.ErrorModel](err); ok {

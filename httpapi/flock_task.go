@@ -260,7 +260,10 @@ func (f *flock) addTask(ctx context.Context, q *doorRequest) (*doorAnswer, error
 		if !errors.Is(err, series.ErrExists) || try == addTries {
 			return nil, err
 		}
-		if err := f.makeRoom(ctx, q, d); err != nil {
+		err = f.makeRoom(ctx, q, d)
+		if taken, ok := errors.AsType[*takenError](err); ok {
+			return &doorAnswer{status: http.StatusConflict, body: map[string]any{"error": taken.Error(), "tid": taken.tid}}, nil
+		} else if err != nil {
 			return nil, err
 		}
 	}
