@@ -4,16 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -450,19 +446,7 @@ func TestDisbatchDocument(t *testing.T) {
 	w := newWorld(t)
 	_, url := w.httpServer(t, "http.listen=127.0.0.1:0", "http.disbatch=true")
 	w.node(t, "mig01", "classes=demo=1.1", "program_dir="+filepath.Join(w.dir, "programs"), "slots=2").Says(t, `"message":"registered"`)
-	page, err := os.ReadFile("../../docs/DISBATCH.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := "set -eu\n"
-	for _, block := range shellBlocks.FindAllStringSubmatch(string(page), -1) {
-		script += block[1]
-	}
-	cmd := exec.Command("bash", "-c", strings.NewReplacer("site.cfg", w.cfg, "http://127.0.0.1:7480", url).Replace(script))
-	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t, "tdf-manager"))+":"+os.Getenv("PATH"))
-	stdout, stderr, code := daemontest.Run(t, cmd)
-	stdout = regexp.MustCompile(`[ \n]+`).ReplaceAllString(stdout, " ")
+	stdout, stderr, code := w.shell(t, blocks(t, "DISBATCH.md"), "site.cfg", w.cfg, "http://127.0.0.1:7480", url)
 	const want = `["demo"] ["mig01",null,"1.1",[{"class":"demo","version":"1.1"}]] 10 ["datetime","pid","queues"] ["insight","demo",null,0] ` +
 		`["demo",2,["mig03"]] ["demo",20] 204 insight ["error"] ["ann",1,"mig01","migrating ann\n"] ["nobody",7,"mig01","migrating nobody\n"] ` +
 		`["insight","[terse mode]"] [-5,{"user":"eve"}] `

@@ -7,17 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -282,19 +277,7 @@ func TestFlockDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, url := w.httpServer(t, "http.listen=127.0.0.1:0", "http.flock=true")
-	page, err := os.ReadFile("../../docs/FLOCK.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := "set -eu\n"
-	for _, block := range shellBlocks.FindAllStringSubmatch(string(page), -1) {
-		script += block[1]
-	}
-	cmd := exec.Command("bash", "-c", strings.NewReplacer("site.cfg", w.cfg, "http://127.0.0.1:7480", url).Replace(script))
-	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t, "tdf-manager"))+":"+os.Getenv("PATH"))
-	stdout, stderr, code := daemontest.Run(t, cmd)
-	stdout = regexp.MustCompile(`[ \n]+`).ReplaceAllString(stdout, " ")
+	stdout, stderr, code := w.shell(t, blocks(t, "FLOCK.md"), "site.cfg", w.cfg, "http://127.0.0.1:7480", url)
 	const want = `["crawl","python"] ["https://example.org/feed",{"etag":"a1"},0,true] true [1700000000.25,"a2"] 204 ` +
 		`["https://example.org/feed",1700000000.25,{"etag":"a2","pages":[1,2]}] 200 [true,0,"scheduled"] 1 `
 	if code != 0 || stdout != want {

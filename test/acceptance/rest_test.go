@@ -132,29 +132,40 @@ func first(text, _ string) string { return text }
 
 var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
+// blocks are the commands of a page of docs.
+func blocks(t *testing.T, page string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range shellBlocks.FindAllStringSubmatch(string(text), -1) {
+		all = append(all, block[1])
+	}
+	return all
+}
+
+// shell runs the commands of a page with our programs, and replaces words in them, such as the name of the configuration. Of blanks and
+// line feeds in stdout there is one each.
+func (w *world) shell(t *testing.T, commands []string, replace ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	script := "set -eu\n" + strings.Join(commands, "")
+	cmd := exec.Command("bash", "-c", strings.NewReplacer(replace...).Replace(script))
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t, "tdf-manager"))+":"+os.Getenv("PATH"))
+	stdout, stderr, code = daemontest.Run(t, cmd)
+	return regexp.MustCompile(`[ \n]+`).ReplaceAllString(stdout, " "), stderr, code
+}
+
 // The commands of docs/HTTP.md do what it says, with curl and jq.
 func TestHTTPDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "slots=2")
 	_, url := w.httpServer(t, "http.listen=127.0.0.1:0")
 	w.worker(t, "w")
-	page, err := os.ReadFile("../../docs/HTTP.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := "set -eu\n"
-	for i, block := range shellBlocks.FindAllStringSubmatch(string(page), -1) {
-		script += block[1]
-		if i == 2 {
-			script += "tdf-manager --config site.cfg wait all >/dev/null\n" // before it is looked at
-		}
-	}
-	script = strings.NewReplacer("site.cfg", w.cfg, "http://127.0.0.1:7480", url).Replace(script)
-	cmd := exec.Command("bash", "-c", script)
-	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t, "tdf-manager"))+":"+os.Getenv("PATH"))
-	stdout, stderr, code := daemontest.Run(t, cmd)
-	stdout = regexp.MustCompile(`[ \n]+`).ReplaceAllString(stdout, " ")
+	page := blocks(t, "HTTP.md")
+	page[2] += "tdf-manager --config site.cfg wait all >/dev/null\n" // before it is looked at
+	stdout, stderr, code := w.shell(t, page, "site.cfg", w.cfg, "http://127.0.0.1:7480", url)
 	const want = `1 2 102 { "state": "completed", "total": 100, "left": 0 } { "state": "archived", "outcome": "succeeded", "output": "1\n2\n3\n" } 0 `
 	if code != 0 || !strings.HasPrefix(stdout, want) || !strings.HasSuffix(stdout, ` 0 [ 1 ] [103] [ 103 ] 20 {"maxthreads":["unlimited","2"]} true w 1 1 ["four","lines"] recorded `) {
 		t.Errorf("it ended with %d:\n%s\n%s", code, stdout, stderr)
@@ -167,18 +178,7 @@ func TestSeriesDocument(t *testing.T) {
 	w := newWorld(t, "slots=2")
 	w.server(t)
 	w.worker(t, "w")
-	page, err := os.ReadFile("../../docs/SERIES.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := "set -eu\n"
-	for _, block := range shellBlocks.FindAllStringSubmatch(string(page), -1) {
-		script += block[1]
-	}
-	cmd := exec.Command("bash", "-c", strings.ReplaceAll(script, "tdf-manager ", "tdf-manager --config "+w.cfg+" "))
-	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t, "tdf-manager"))+":"+os.Getenv("PATH"))
-	stdout, stderr, code := daemontest.Run(t, cmd)
+	stdout, stderr, code := w.shell(t, blocks(t, "SERIES.md"), "tdf-manager ", "tdf-manager --config "+w.cfg+" ")
 	for _, want := range []string{
 		"added series nightly; it is due first at", "30 2 * * 1-5 Europe/Berlin", "series nightly: began occurrence 1, task ", "series nightly: resumed", "removed series poll",
 	} {
