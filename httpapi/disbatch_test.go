@@ -223,7 +223,11 @@ func (o *old) searches(ids []int64) {
 	}
 	seen := map[int64]bool{}
 	for skip := range 4 {
-		for _, found := range post[[]disbatchTask](o, http.StatusOK, "/tasks/search", fmt.Sprintf(`{"options":{"limit":1,"skip":%d}}`, skip)) {
+		page := post[[]disbatchTask](o, http.StatusOK, "/tasks/search", fmt.Sprintf(`{"options":{"limit":1,"skip":%d}}`, skip))
+		if len(page) > 1 {
+			o.t.Errorf("after %d there are %d tasks", skip, len(page))
+		}
+		for _, found := range page {
 			seen[found.ID] = true
 		}
 	}
