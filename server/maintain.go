@@ -40,6 +40,7 @@ type publishing interface {
 	EmptyBuckets(ctx context.Context) ([]string, error)
 	Prune(ctx context.Context, names []string) (int, error)
 	Recount(ctx context.Context) (mended int, err error)
+	DismissWorkers(ctx context.Context, age time.Duration, cursor uint64) (gone int, next uint64, err error)
 	PublishBlobs(ctx context.Context, limit, quota int64, retention time.Duration) error
 	Sweep(ctx context.Context) (uploads, returned int, err error)
 }
@@ -63,6 +64,8 @@ type janitor struct {
 	pruned time.Time
 	empty  []string
 	lap    lap
+	// dismissed is when workers that are gone were last looked for.
+	dismissed time.Time
 }
 
 // awaitFor is how long an id without a task is looked at each second; after
@@ -156,7 +159,11 @@ func (k *janitor) repair(ctx context.Context) error {
 	if err := k.prune(ctx); err != nil {
 		return err
 	}
-	return k.sweep(ctx)
+	if err := k.sweep(ctx); err != nil || time.Since(k.dismissed) < dismissInterval {
+		return err
+	}
+	k.dismissed = time.Now()
+	return k.dismiss(ctx)
 }
 
 // publish tells clients what the configuration of the servers says, and loads

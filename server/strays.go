@@ -243,3 +243,26 @@ func (k *janitor) retally(ctx context.Context, l *lap) error {
 	}
 	return err
 }
+
+// Workers that have left, or were lost, are known for goneFor, for those who ask what became of them. With names that are
+// never used again, as autoscalers and clients of Flock make them, the list would only grow. They are looked for each dismissInterval.
+const (
+	goneFor         = 7 * 24 * time.Hour
+	dismissInterval = time.Hour
+)
+
+// dismiss takes away what is known of workers that are gone for long.
+func (k *janitor) dismiss(ctx context.Context) error {
+	all := 0
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		gone, next, err := k.store.DismissWorkers(ctx, goneFor, cursor)
+		if err != nil {
+			return err
+		}
+		all, cursor = all+gone, next
+	}
+	if all > 0 {
+		k.log.Info("forgot workers that are gone for a week", "workers", all)
+	}
+	return nil
+}

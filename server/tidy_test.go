@@ -13,8 +13,10 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -184,6 +186,77 @@ func TestUploadsLeave(t *testing.T) {
 	for _, want := range []string{"removed uploads that nothing refers to", "removed returned files after file_retention"} {
 		if !strings.Contains(l.String(), want) {
 			t.Errorf("the log does not say %q: %s", want, l)
+		}
+	}
+}
+
+// What is known of workers that have left, or were lost, goes after a week, and nothing else: a drain stays, and so do the records of
+// those that live, hold tasks, or are another client's. A session that was taken away so fits no later one of the name.
+func TestForgetsWorkers(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, _ := newServer(t, sp)
+	k := keeperOf(s)
+	leave := func(names ...string) {
+		for _, name := range names {
+			if err := sp.Store.Leave(t.Context(), sp.Register(t, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	names := func() (all []string) {
+		t.Helper()
+		if err := k.dismiss(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all, err := sp.Raw.SMembers(t.Context(), sp.Key("worker")).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(all)
+		return all
+	}
+	sp.SetClock(t, noon)
+	sp.Raw.SAdd(t.Context(), sp.Key("worker"), "foreign")
+	leave("left", "kept", "again", "again")
+	former := sp.Register(t, "drained")
+	sp.Register(t, "lost")
+	if _, err := sp.Store.CommandWorker(t.Context(), "drained", task.CommandDrain); err != nil {
+		t.Fatal(err)
+	}
+	if err := sp.Store.Leave(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+	again := sp.Register(t, "again")
+	sp.SetClock(t, noon.Add(60*statemachine.Second))
+	if _, err := s.store.Lost(t.Context(), 9, fleet.Watched{}); err != nil { // "lost", and "again"
+		t.Fatal(err)
+	}
+	sp.Raw.SAdd(t.Context(), sp.Key("held:kept"), "7")
+	const day = 24 * 3600 * statemachine.Second
+	sp.SetClock(t, noon.Add(7*day))
+	leave("late")
+	sp.Register(t, "alive")
+	all := []string{"again", "alive", "drained", "foreign", "kept", "late", "left", "lost"}
+	if got := names(); !slices.Equal(got, all) {
+		t.Errorf("in the week: %q", got)
+	}
+	sp.SetClock(t, noon.Add(7*day+61*statemachine.Second))
+	if got := names(); !slices.Equal(got, []string{"alive", "drained", "foreign", "kept", "late"}) {
+		t.Errorf("after it: %q", got)
+	}
+	left, err := sp.Raw.Keys(t.Context(), sp.Key("*again")).Result()
+	if err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+	for range 2 {
+		if _, err := sp.Store.Renew(t.Context(), again, fleet.Heartbeat{State: task.WorkerReady}); !errors.Is(err, conn.ErrLeaseLost) {
+			t.Errorf("a former session: %v", err)
+		}
+		for _, name := range []string{"again", "new"} {
+			if now := sp.Register(t, name); now.Incarnation <= again.Incarnation || now.ID <= again.ID {
+				t.Errorf("%+v, then %+v", again, now)
+			}
 		}
 	}
 }

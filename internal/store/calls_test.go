@@ -336,8 +336,12 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"PutBlob": func(ctx context.Context, st *store.Store) error {
 		return st.PutBlob(ctx, someHash, 1, strings.NewReader("b"))
 	},
-	"Blob":         func(ctx context.Context, st *store.Store) error { return st.Blob(ctx, someHash, io.Discard) },
-	"Sweep":        func(ctx context.Context, st *store.Store) error { _, _, err := st.Sweep(ctx); return err },
+	"Blob":  func(ctx context.Context, st *store.Store) error { return st.Blob(ctx, someHash, io.Discard) },
+	"Sweep": func(ctx context.Context, st *store.Store) error { _, _, err := st.Sweep(ctx); return err },
+	"DismissWorkers": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.DismissWorkers(ctx, time.Hour, 0)
+		return err
+	},
 	"Doubtful":     func(ctx context.Context, st *store.Store) error { _, err := st.Doubtful(ctx); return err },
 	"BlobSize":     func(ctx context.Context, st *store.Store) error { _, _, err := st.BlobSize(ctx, someHash); return err },
 	"BlobLimit":    func(ctx context.Context, st *store.Store) error { _, err := st.BlobLimit(ctx); return err },

@@ -3,6 +3,7 @@ package store_test
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/fleet"
@@ -26,8 +27,9 @@ var sessionLosses = map[string]map[string]loss{
 		"lists another's": {prepare: judgedStale, call: beginCall},
 		"replaces, none":  {prepare: begun, call: replaceCall},
 	},
-	"renew": {"quiet": {prepare: begun, call: renewCall}, "followed": {prepare: followed, call: renewCall}},
-	"leave": {"empty": {prepare: begun, call: leaveCall}, "stale entry": {prepare: staleHeld, call: leaveCall}},
+	"renew":   {"quiet": {prepare: begun, call: renewCall}, "followed": {prepare: followed, call: renewCall}},
+	"dismiss": {"left": {prepare: longGone, call: dismissCall, hint: true}},
+	"leave":   {"empty": {prepare: begun, call: leaveCall}, "stale entry": {prepare: staleHeld, call: leaveCall}},
 	"lost": {
 		"holds a task": {prepare: silent, call: lostCall},
 		// That it was there is only logged.
@@ -97,6 +99,21 @@ func leaveCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	w := session(t, st)
 	return done(func() error { return st.Leave(t.Context(), w) })
+}
+
+// longGone has left a week ago.
+func longGone(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	left(t, sp)
+	sp.Raw.HSet(t.Context(), sp.Key("worker:w"), "ended", noon.Add(-7*24*3600*second).Text())
+}
+
+func dismissCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) {
+		n, _, err := st.DismissWorkers(t.Context(), 24*time.Hour, 0)
+		return n, err
+	}
 }
 
 func drained(t *testing.T, sp *storetest.Space) {

@@ -16,6 +16,7 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"record":  {Libs: []string{conn.LibArgs, conn.LibPages, conn.LibTypes, conn.LibWake}, Writes: true},
 	"judge":   {Libs: []string{conn.LibTypes, conn.LibWake}, Writes: true, Relieves: true},
 	"forget":  {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
+	"dismiss": {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
 	"recount": {Libs: []string{conn.LibArgs, conn.LibWake}, Writes: true},
 	"rules":   {},
 	"register": {

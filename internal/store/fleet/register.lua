@@ -15,6 +15,7 @@ local beat = redis.call('ZSCORE', K.lease, A.name)
 local incarnation = tonumber(doc[1]) or 0
 local holds = beat and doc[2] and doc[2] ~= A.lost and doc[2] ~= A.stopped
 local id = redis.call('GET', K.workerID)
+if not doc[1] then incarnation = tonumber(redis.call('HGET', K.meta, 'incarnations') or '') or 0 end -- see dismiss
 local former_epoch = (tonumber(doc[6] or '') or 1) ~= epoch -- its session is over, and it may register anew
 if holds and incarnation ~= tonumber(A.replaces) and not (former_epoch and doc[3] == A.identity) then
   if doc[3] == A.identity then return {'registered', stamp, id, string.format('%d', incarnation), doc[5], doc[4] or ''} end

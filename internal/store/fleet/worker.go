@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -131,6 +132,26 @@ func (s *Fleet) Worker(ctx context.Context, name string) (task.Worker, statemach
 		return task.Worker{}, now, noWorker(name)
 	}
 	return found[0], now, nil
+}
+
+// DismissWorkers takes away what is known of workers that have left, or were lost, that long ago, among some of those on the
+// list, from cursor on: it returns how many, and where to go on, 0 at the end of the list. One with a drain that was not
+// taken back stays. The next registration of a name gets another ID and a higher incarnation than any that was taken away.
+func (s *Fleet) DismissWorkers(ctx context.Context, age time.Duration, cursor uint64) (gone int, next uint64, err error) {
+	names, next, err := s.Scanned("dismiss workers", s.Redis.SScan(ctx, s.Keys.Worker(), cursor, "", maxWorkersRead), false)
+	if err != nil {
+		return 0, 0, err
+	}
+	for part := range slices.Chunk(names, maxWorkersRead) {
+		fixed := []any{timing.FromStd(age).Text(), string(task.WorkerLost), string(task.WorkerStopped), string(task.CommandDrain)}
+		v, err := s.Run(ctx, "dismiss", conn.Subject{}, conn.Args(fixed, part...)...)
+		if err != nil {
+			return gone, 0, err
+		}
+		n, _ := v.(int64)
+		gone += int(n)
+	}
+	return gone, next, nil
 }
 
 func noWorker(name string) error {
