@@ -40,7 +40,6 @@ type publishing interface {
 	EmptyBuckets(ctx context.Context) ([]string, error)
 	Prune(ctx context.Context, names []string) (int, error)
 	Recount(ctx context.Context) (mended int, err error)
-	DismissWorkers(ctx context.Context, age time.Duration, cursor uint64) (gone int, next uint64, err error)
 	PublishBlobs(ctx context.Context, limit, quota int64, retention time.Duration) error
 	Sweep(ctx context.Context) (uploads, returned int, err error)
 }

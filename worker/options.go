@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -53,6 +54,27 @@ type Options struct {
 	Programs Programs
 	// Version is the version of the program that this worker is part of, for the registry.
 	Version string
+	// OnReport, if it is not nil, hears of each round whose report was answered. Calls come from many goroutines, and hold up the
+	// rounds: it must not wait for anything.
+	OnReport func(Reported)
+}
+
+// Reported is a round of a worker whose report was answered.
+type Reported struct {
+	// Task is its id, Round the number of the round, Queue that of the task.
+	Task  int64
+	Round int
+	Queue string
+	// Event is what was reported: Report, StopOverdue, Terminate or HandBack. Failed says of a Report that the round has failed.
+	Event  statemachine.Event
+	Failed bool
+	// Refused is why the report was refused, mostly since the round is not this worker's any more; nil if it is recorded.
+	Refused error
+	// Waited is how long the task had waited when the round began, since it could start; negative if that is not known: of tasks with
+	// needs, and of rounds that follow one that was lost, overdue or handed back.
+	Waited time.Duration
+	// Ran is how long the round took here, fetch included.
+	Ran time.Duration
 }
 
 // Settings are what the section [worker] of a configuration says. A zero field takes

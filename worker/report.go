@@ -110,6 +110,12 @@ func (r *round) shorten(commit *Commit, end *ending, err error) {
 // reported logs what became of the report.
 func (r *round) reported(ctx context.Context, commit *Commit, outcome *Outcome) bool {
 	id := r.Task.ID
+	if seen := r.worker.opts.OnReport; seen != nil {
+		seen(Reported{
+			Task: id, Round: r.Task.Round, Queue: r.Spec.Queue, Event: commit.Event, Failed: commit.Failed, Refused: outcome.Err,
+			Waited: r.waited, Ran: r.ran,
+		})
+	}
 	if outcome.Err != nil {
 		r.log.Warn(fmt.Sprintf(refusalText(commit.Event), id), "error", outcome.Err)
 		return false
@@ -130,6 +136,19 @@ func (r *round) reported(ctx context.Context, commit *Commit, outcome *Outcome) 
 		r.log.Info(fmt.Sprintf("task %d was terminated (cancelled)", id))
 	}
 	return commit.Event == statemachine.Report && !commit.Failed
+}
+
+// waitedFor is how long the task has waited for this moment since it could start; negative if that is not known.
+func (r *round) waitedFor() time.Duration {
+	t := &r.Task
+	since := t.StartAfter
+	if t.Round > 0 { // after a failure from the end of its rest
+		since = t.NotBefore
+	}
+	if len(r.Spec.Needs) > 0 || t.Round != t.Fails || since <= 0 {
+		return -1
+	}
+	return max(0, timing.ToStd(r.clock.now().Sub(since)))
 }
 
 func refusalText(event statemachine.Event) string {

@@ -56,7 +56,9 @@ type round struct {
 
 	results []task.Result // of the tasks that this one needs, once read
 
-	apart    bool        // no slot waits for its report
+	apart    bool          // no slot waits for its report
+	waited   time.Duration // when it began (see [Reported]), as ran
+	ran      time.Duration
 	stopping atomic.Bool // it is cancelled, or overdue
 }
 

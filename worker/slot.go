@@ -59,8 +59,10 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	r := w.newRound(ctx, a.claimed, a.clock, s)
 	s.begin(r, cancel, a.incarnation)
 	begun := time.Now()
+	r.waited = r.waitedFor()
 	end := r.execute(ctx)
-	w.pace.add(time.Since(begun))
+	r.ran = time.Since(begun)
+	w.pace.add(r.ran)
 	w.flush()
 	s.end()
 	if next = s.goOn(r, &end); next != nil {

@@ -71,7 +71,17 @@ func run(ctx context.Context, name string, cfg *config.File, log *slog.Logger) e
 	}
 	site := &tdf.Site{Internal: internal}
 	defer func() { _ = site.Close() }() // nothing was asked of its own connections
-	w, err := worker.New(site, worker.Options{Name: name, Version: cli.ThisBuild().Version})
+	options := worker.Options{Name: name, Version: cli.ThisBuild().Version}
+	if cfg.HTTP.WorkerListen != "" {
+		m := newMetrics()
+		stop, err := m.serve(ctx, name, cfg, log)
+		if err != nil {
+			return refused(err)
+		}
+		defer stop()
+		options.OnReport = m.reported
+	}
+	w, err := worker.New(site, options)
 	if err != nil {
 		return refused(err)
 	}

@@ -191,18 +191,24 @@ func (l *loader) checkHTTP() {
 	if http.CertFile != "" && http.Insecure {
 		l.refuse("http", "insecure", "has no effect with cert_file", "write insecure=false, or remove cert_file and key_file")
 	}
-	switch {
-	case http.Listen == "":
+	open := func(key, address string) {
+		if http.CertFile == "" && !http.Insecure && address != "" && !loopback(address) {
+			l.refuse("http", key, "not a loopback address, and without cert_file nothing is encrypted",
+				"name cert_file and key_file, or write 127.0.0.1:7480, or insecure=true in [http] where everyone on the way may read")
+		}
+	}
+	open("listen", http.Listen)
+	open("worker_listen", http.WorkerListen)
+	if http.Listen == "" && http.WorkerListen == "" {
 		l.checkUnused("http", "has no effect without listen", "write listen, for example listen=127.0.0.1:7480, or remove the line",
 			"cert_file", "key_file")
+	}
+	if http.Listen == "" {
 		for key, on := range map[string]bool{"flock": http.Flock, "disbatch": http.Disbatch} {
 			if on {
 				l.refuse("http", key, "has no effect without listen", "write listen, for example listen=127.0.0.1:7480, or "+key+"=false")
 			}
 		}
-	case http.CertFile == "" && !http.Insecure && !loopback(http.Listen):
-		l.refuse("http", "listen", "not a loopback address, and without cert_file nothing is encrypted",
-			"name cert_file and key_file, or write 127.0.0.1:7480, or insecure=true in [http] where everyone on the way may read")
 	}
 }
 

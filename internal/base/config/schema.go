@@ -39,9 +39,10 @@ func schemaOf(f *File) schema {
 			},
 		},
 		{
-			name: "http", doc: "Read by tdf-server: what it [shows over HTTP](OPERATIONS.md#watching-a-site).",
+			name: "http", doc: "What tdf-server and tdf-worker [show over HTTP](OPERATIONS.md#watching-a-site).",
 			keys: []key{
 				{"listen", "", textOrNone(&f.HTTP.Listen, func(s string) error { return checkListen(s, "write 127.0.0.1:7480") }), "Address and port to answer on, such as `127.0.0.1:7480`; port 0 means any free one, which the log names. An address that other hosts can reach needs `cert_file` and `key_file`, or `insecure`. Health and metrics are for everyone who can connect, the rest for those with a token. Empty for nowhere."},
+				{"worker_listen", "", textOrNone(&f.HTTP.WorkerListen, func(s string) error { return checkListen(s, "write 127.0.0.1:7481") }), "Address and port at which tdf-worker answers with its [metrics](OPERATIONS.md#metrics-of-a-worker), as `listen` is that of tdf-server. Empty for nowhere."},
 				{"cert_file", "", textOrNone(&f.HTTP.CertFile), "PEM file of the server's certificate, with intermediate ones after it; needs `key_file`. With it all answers are over TLS, at least 1.2. Both files are read again when they change."},
 				{"key_file", "", textOrNone(&f.HTTP.KeyFile), "PEM file of the certificate's key; needs `cert_file`."},
 				{"insecure", disabled, boolean(&f.HTTP.Insecure), "Allow an address that other hosts can reach also without `cert_file`. Nothing is encrypted then."},

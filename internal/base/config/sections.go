@@ -130,6 +130,7 @@ type TDF struct {
 // HTTP holds the section [http].
 type HTTP struct {
 	Listen            string // empty for nowhere
+	WorkerListen      string // of tdf-worker
 	CertFile, KeyFile string // with them over TLS
 	Insecure          bool
 	Flock             bool // the paths of Flock's document are served too
