@@ -77,6 +77,7 @@ func newAPI(o *Options) *api {
 	a.fleet()
 	a.fleetChanges()
 	a.tokens()
+	a.changeLog()
 	a.events()
 	a.outputs()
 	a.work()
@@ -109,6 +110,7 @@ func tags() []*huma.Tag {
 		{Name: "blobs", Description: "What tasks read from stdin, and packed programs that they run."},
 		{Name: "events", Description: "The steps of tasks, as they happen."},
 		{Name: "tokens", Description: "What requests show."},
+		{Name: "changes", Description: "Who changed what."},
 	}
 }
 

@@ -57,7 +57,14 @@ func requestOf(ctx context.Context) string { return callerOf(ctx).request }
 
 // change goes with every change that a request makes.
 func (c *caller) change(reason string, dryRun bool) manager.ChangeOptions {
-	return manager.ChangeOptions{By: "token " + c.Name, Reason: reason, DryRun: dryRun}
+	return manager.ChangeOptions{By: c.by(), Reason: reason, DryRun: dryRun}
+}
+
+func (c *caller) by() string { return "token " + c.Name }
+
+// named lets all that is changed with ctx stand in the log of changes.
+func (c *caller) named(ctx context.Context) context.Context {
+	return manager.WithCaller(ctx, c.by(), c.request)
 }
 
 // requestHeader is the header with the id of a request: that of the client, if it sends a usable one.
@@ -128,7 +135,7 @@ func (a *api) known(next http.Handler, now func() time.Time) http.Handler {
 			return
 		}
 		if c = gate.admit(w, r, c); c != nil {
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+			next.ServeHTTP(w, r.WithContext(c.named(context.WithValue(r.Context(), callerKey{}, c))))
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -36,8 +37,8 @@ func newDoor(o *Options, perSecond int, paths string) door {
 type doorVerb struct {
 	may func(task.TokenRole) bool
 	do  func(ctx context.Context, q *doorRequest) (*doorAnswer, error)
-	// list says that the body is a list, and may be long.
-	list bool
+	// list says that the body is a list, and may be long; work that it is what workers do all the time, and is in no log of changes.
+	list, work bool
 }
 
 func mayRead(r task.TokenRole) bool   { return r.May(task.TokenRead) }
@@ -87,7 +88,7 @@ func (d *door) answer(w http.ResponseWriter, r *http.Request, verb doorVerb) {
 	err := q.read(w, verb.list)
 	var a *doorAnswer
 	if err == nil {
-		a, err = verb.do(r.Context(), q)
+		a, err = d.changed(r.Context(), q, verb)
 	}
 	if err != nil {
 		d.refuse(w, r, err)
@@ -106,6 +107,18 @@ func (d *door) answer(w http.ResponseWriter, r *http.Request, verb doorVerb) {
 	default:
 		writeDoor(w, a.status, a.body, a.pretty)
 	}
+}
+
+// changed does what the verb does; what that changes is one entry of the log of changes.
+func (d *door) changed(ctx context.Context, q *doorRequest, verb doorVerb) (a *doorAnswer, err error) {
+	if verb.work {
+		return verb.do(manager.WithCaller(ctx, "", ""), q)
+	}
+	err = d.gate.m.Logged(q.named(ctx), "", "", q.change("", false), func(ctx context.Context) error {
+		a, err = verb.do(ctx, q)
+		return err
+	})
+	return a, err
 }
 
 // refuse answers what cannot be done.

@@ -135,13 +135,6 @@ func (a *api) order(ctx context.Context, in *changedIn, order task.WorkerCommand
 	if len(met) == 0 && in.Name != answer.EveryWorker {
 		return nil, fmt.Errorf("%w: %q", task.ErrNoWorker, in.Name)
 	}
-	list := []answer.Ordered{}
-	for i := range met {
-		done, err := answer.Order(ctx, a.m, &met[i], order, in.DryRun)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, done)
-	}
-	return &body[[]answer.Ordered]{list}, nil
+	list, err := answer.Orders(ctx, a.m, met, order, in.DryRun)
+	return &body[[]answer.Ordered]{list}, err
 }

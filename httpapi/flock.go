@@ -40,8 +40,8 @@ func mountFlock(mux *http.ServeMux, o *Options) {
 	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	add := doorVerb{may: mayChange, do: f.addFunction}
 	fn := map[string]doorVerb{get: {may: mayRead, do: f.getFunction}, http.MethodHead: {may: mayRead, do: f.getFunction}}
-	addTask, addWorker := doorVerb{may: mayChange, do: f.addTask}, doorVerb{may: mayWork, do: f.addWorker}
-	reserve := doorVerb{may: mayWork, do: f.reserve}
+	addTask, addWorker := doorVerb{may: mayChange, do: f.addTask}, doorVerb{may: mayWork, do: f.addWorker, work: true}
+	reserve := doorVerb{may: mayWork, do: f.reserve, work: true}
 	for path, verbs := range map[string]map[string]doorVerb{
 		"/{$}":  {get: {may: mayRead, do: f.page}, http.MethodHead: {may: mayRead, do: f.page}},
 		"/func": {post: add}, "/func/{$}": {post: add}, "/func/{fid}": fn, "/fun/{fid}": fn,
@@ -50,9 +50,9 @@ func mountFlock(mux *http.ServeMux, o *Options) {
 			get: {may: mayRead, do: f.getTask}, http.MethodHead: {may: mayRead, do: f.getTask},
 			put: {may: mayChange, do: f.setTask}, del: {may: mayChange, do: f.removeTask},
 		},
-		"/worker": {post: addWorker}, "/worker/{$}": {post: addWorker}, "/worker/{wid}": {put: {may: mayWork, do: f.beat}},
+		"/worker": {post: addWorker}, "/worker/{$}": {post: addWorker}, "/worker/{wid}": {put: {may: mayWork, do: f.beat, work: true}},
 		"/worker/{wid}/task":       {get: reserve, post: reserve}, // no HEAD, which would reserve as well
-		"/worker/{wid}/task/{tid}": {put: {may: mayWork, do: f.complete}},
+		"/worker/{wid}/task/{tid}": {put: {may: mayWork, do: f.complete, work: true}},
 		"/func/":                   nil, "/fun/": nil, "/task/": nil, "/worker/": nil,
 	} {
 		mux.Handle(path, f.serve(verbs))

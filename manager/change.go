@@ -138,13 +138,29 @@ func (m *Manager) change(ctx context.Context, event statemachine.Event, ids []in
 // all changes tasks, page by page.
 func (c *changer) all(ctx context.Context, ids []int64) (done []Change, err error) {
 	for page := range slices.Chunk(ids, changePage) {
-		changes, err := c.page(ctx, page)
-		if err != nil {
-			return done, fmt.Errorf("%s: %w", c.event, err)
+		var changes []Change
+		if changes, err = c.page(ctx, page); err != nil {
+			err = fmt.Errorf("%s: %w", c.event, err)
+			break
 		}
 		done = append(done, changes...)
 	}
-	return done, nil
+	return done, cmp.Or(err, c.m.note(ctx, c.ChangeOptions, eventVerbs[c.event], nil, changedIDs(done)))
+}
+
+// eventVerbs are the verbs that bring events about.
+var eventVerbs = map[statemachine.Event]string{
+	statemachine.Cancel: "cancel", statemachine.Hold: "hold", statemachine.Unblock: "release",
+}
+
+// changedIDs are the tasks that were changed.
+func changedIDs(changes []Change) (ids []int64) {
+	for i := range changes {
+		if changes[i].Err == nil {
+			ids = append(ids, changes[i].ID)
+		}
+	}
+	return ids
 }
 
 // page changes some tasks. Those that changed between reading and moving are

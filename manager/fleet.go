@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,9 @@ func (m *Manager) SetNode(ctx context.Context, name string, change func(*task.No
 			return task.Node{}, err
 		}
 		m.did(o, "changed node", "node", name, "to", after.MaxThreads)
+		if err := m.note(ctx, o, "node set", []string{name}, nil); err != nil {
+			return task.Node{}, err
+		}
 	}
 	found, err := m.node(ctx, name)
 	if err != nil || !o.DryRun {
@@ -79,7 +83,7 @@ func (m *Manager) RemoveNode(ctx context.Context, name string, o ChangeOptions) 
 		return err
 	}
 	m.did(o, "removed node", "node", name)
-	return nil
+	return m.note(ctx, o, "node rm", []string{name}, nil)
 }
 
 func (m *Manager) nodeFree(ctx context.Context, name string) error {
@@ -122,7 +126,20 @@ func (m *Manager) CommandWorker(ctx context.Context, name string, order task.Wor
 		return task.Worker{}, err
 	}
 	m.log.Info("ordered worker", "worker", name, "order", string(order), "was", string(was.State))
-	return was, nil
+	return was, m.note(ctx, ChangeOptions{}, "worker "+cmp.Or(string(order), "undrain"), []string{name}, nil)
+}
+
+// removed names the versions that workers have removed, as program@HASH with the first digits.
+func removed(stocks []task.Stock) (names []string) {
+	const digits = 12
+	for i := range stocks {
+		for _, v := range stocks[i].Versions {
+			if v.Removed {
+				names = append(names, v.Program+"@"+v.SHA256[:min(digits, len(v.SHA256))])
+			}
+		}
+	}
+	return names
 }
 
 // Errand asks workers that are alive and run programs, those that suit or all if that is nil, about the versions of
@@ -166,6 +183,7 @@ func (m *Manager) Errand(ctx context.Context, e task.Errand, patience time.Durat
 	}
 	if e.Remove {
 		m.log.Info("had versions of programs removed", "versions", e.Versions, "workers", len(answers))
+		err = m.note(ctx, ChangeOptions{}, "program rm", removed(stocks), nil)
 	}
-	return stocks, nil
+	return stocks, err
 }

@@ -146,11 +146,15 @@ func (m *Manager) Life(ctx context.Context) (Life, error) {
 	return Life{Epoch: seen.Epoch, redis: seen.Life}, err
 }
 
-// Flush deletes everything in the namespace, and nothing else: all tasks, also
+// Flush deletes everything in the namespace but the log of changes, and nothing else: all tasks, also
 // those being worked on, and their ids. It returns the number of Redis keys.
 func (m *Manager) Flush(ctx context.Context) (int64, error) {
 	m.log.Warn("flushing the namespace", "namespace", m.Namespace())
-	return m.store.Flush(ctx)
+	n, err := m.store.Flush(ctx)
+	if err == nil {
+		err = m.note(ctx, ChangeOptions{}, "flush", []string{m.Namespace()}, nil)
+	}
+	return n, err
 }
 
 // wait sleeps for d; it reports false if ctx ended first.

@@ -29,6 +29,9 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID,
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)
 	}
+	if err == nil && !spec.Job { // the submission tells of a job, if it opens tasks
+		err = m.note(ctx, ChangeOptions{}, "plan submit", []string{plans.JobName(id)}, nil)
+	}
 	return id, err
 }
 
@@ -145,7 +148,10 @@ func (m *Manager) ResumePlan(ctx context.Context, id task.PlanID) error {
 	if p.State != task.PlanHeld && p.State != task.PlanReady {
 		return &tasks.PlanStateError{ID: id, State: p.State}
 	}
-	return m.steer(ctx, id, task.PlanReady, m.name)
+	if err := m.steer(ctx, id, task.PlanReady, m.name); err != nil {
+		return err
+	}
+	return m.note(ctx, ChangeOptions{}, "plan resume", []string{plans.JobName(id)}, nil)
 }
 
 // CancelPlan cancels a plan: waiting tasks are cancelled, the workers of running ones are
@@ -182,6 +188,11 @@ func (m *Manager) stopPlan(ctx context.Context, id task.PlanID, event statemachi
 	if err != nil {
 		return err
 	}
+	return m.Logged(ctx, "plan "+eventVerbs[event], "", o, func(ctx context.Context) error { return m.steerWhole(ctx, id, event, o) })
+}
+
+// steerWhole is stopPlan with complete options.
+func (m *Manager) steerWhole(ctx context.Context, id task.PlanID, event statemachine.Event, o ChangeOptions) (err error) {
 	to, by, why := task.PlanCancelled, "", "its plan was cancelled by "+o.By
 	if event == statemachine.Hold {
 		to, by, why = task.PlanHeld, holder(o.By, o.Reason), "its plan is held by "+o.By
@@ -190,6 +201,9 @@ func (m *Manager) stopPlan(ctx context.Context, id task.PlanID, event statemachi
 		err = m.maySteer(ctx, id, to)
 	} else {
 		err = m.steer(ctx, id, to, by)
+	}
+	if err == nil {
+		err = m.note(ctx, o, "", []string{plans.JobName(id)}, nil)
 	}
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, o ChangeOptio
 		return err
 	}
 	m.did(o, "added queue", "queue", q.Name)
-	return nil
+	return m.note(ctx, o, "queue add", []string{q.Name}, nil)
 }
 
 // SetQueue applies change to a queue and returns the queue as it is then. With an error
@@ -86,6 +86,9 @@ func (m *Manager) SetQueue(ctx context.Context, name string, change func(*task.Q
 		return task.Queue{}, err
 	}
 	m.did(o, "changed queue", "queue", name, "to", after.Fields())
+	if err := m.note(ctx, o, "queue set", []string{name}, nil); err != nil {
+		return task.Queue{}, err
+	}
 	return m.Queue(ctx, name)
 }
 
@@ -106,7 +109,7 @@ func (m *Manager) RemoveQueue(ctx context.Context, name string, o ChangeOptions)
 		return err
 	}
 	m.did(o, "removed queue", "queue", name)
-	return nil
+	return m.note(ctx, o, "queue rm", []string{name}, nil)
 }
 
 // queueFree returns an error if the queue has tasks that have not ended. The

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (m *Manager) WriteRecord(ctx context.Context, r task.Record, w RecordTasks)
 	write := tasks.RecordWrite{Record: r, Call: conn.NewToken(), Watched: w.Watched}
 	if len(w.Specs) == 0 {
 		_, err := retryUntilAvailable(ctx, m, func() (struct{}, error) { return struct{}{}, m.store.PutRecord(ctx, &write) })
-		return write.Record, err
+		return write.Record, cmp.Or(err, m.noteRecord(ctx, err, r.Kind+" set", r.Name))
 	}
 	err := conn.ErrRules
 	for first := true; errors.Is(err, conn.ErrRules); first = false {
@@ -99,7 +100,14 @@ func (m *Manager) WriteRecord(ctx context.Context, r task.Record, w RecordTasks)
 		}
 		err = m.openForRecord(ctx, &write, w.Specs)
 	}
-	return write.Record, err
+	return write.Record, cmp.Or(err, m.noteRecord(ctx, err, r.Kind+" set", r.Name))
+}
+
+func (m *Manager) noteRecord(ctx context.Context, failed error, what, name string) error {
+	if failed != nil {
+		return nil
+	}
+	return m.note(ctx, ChangeOptions{}, what, []string{name}, nil)
 }
 
 // RecordTasks are what [Manager.WriteRecord] opens, at most 1,000.
@@ -136,7 +144,7 @@ func (m *Manager) RemoveRecord(ctx context.Context, r task.Record) error {
 	_, err := retryUntilAvailable(ctx, m, func() (struct{}, error) {
 		return struct{}{}, m.store.EraseRecord(ctx, r.Kind, r.Name, r.Version)
 	})
-	return err
+	return cmp.Or(err, m.noteRecord(ctx, err, r.Kind+" rm", r.Name))
 }
 
 // Ends tells which of the tasks have ended, or are not there any more, and when their programs want to run again: by eta= of $TDF_CONTROL

@@ -37,7 +37,7 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, o ChangeOptio
 		return 0, fmt.Errorf("replay of task %d: %w", id, err)
 	}
 	m.did(o, "replayed task", "task", id, "round", d.ReplayRound, "new", opened[0].ID)
-	return opened[0].ID, nil
+	return opened[0].ID, m.note(ctx, o, "replay", nil, []int64{id})
 }
 
 // replayed is the definition of the task that repeats a round of t.

@@ -62,13 +62,24 @@ func (m *Manager) Retry(ctx context.Context, ids []int64, o RetryOptions) ([]Ret
 	}
 	var done []Retried
 	for part := range slices.Chunk(ids, m.batchSize()) {
-		answers, err := r.part(ctx, part)
-		if err != nil {
-			return done, fmt.Errorf("retry: %w", err)
+		answers, partErr := r.part(ctx, part)
+		if partErr != nil {
+			err = fmt.Errorf("retry: %w", partErr)
+			break
 		}
 		done = append(done, answers...)
 	}
-	return done, nil
+	return done, cmp.Or(err, m.note(ctx, r.ChangeOptions, "retry", nil, retriedIDs(done)))
+}
+
+// retriedIDs are the tasks for which others were opened.
+func retriedIDs(done []Retried) (ids []int64) {
+	for i := range done {
+		if r := &done[i]; r.Err == nil && r.New > 0 && !r.Existing {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
 }
 
 type retrier struct {
@@ -218,10 +229,17 @@ func (m *Manager) RetryPlan(ctx context.Context, id task.PlanID, o ChangeOptions
 	for i := range all {
 		ids[i] = all[i].one.ID
 	}
-	done, err := m.Retry(ctx, ids, RetryOptions{ChangeOptions: o})
-	if err == nil && p.GrowthError != "" && !o.DryRun {
-		_, err = retryUntilAvailable(ctx, m, func() (bool, error) { return m.store.RetryGrowth(ctx, id) })
-	}
+	var done []Retried
+	err = m.Logged(ctx, "plan retry", "", o, func(ctx context.Context) error {
+		grows := false
+		if done, err = m.Retry(ctx, ids, RetryOptions{ChangeOptions: o}); err == nil && p.GrowthError != "" && !o.DryRun {
+			grows, err = retryUntilAvailable(ctx, m, func() (bool, error) { return m.store.RetryGrowth(ctx, id) })
+		}
+		if grows || len(retriedIDs(done)) > 0 {
+			err = cmp.Or(err, m.note(ctx, o, "plan retry", []string{plans.JobName(id)}, nil))
+		}
+		return err
+	})
 	return done, err
 }
 

@@ -29,6 +29,7 @@ type namespace interface {
 	tokens
 	planning
 	explaining
+	changes
 }
 
 var _ namespace = (*store.Store)(nil)
@@ -119,6 +120,12 @@ type tokens interface {
 	Token(ctx context.Context, id string) (fleet.TokenRecord, error)
 	Tokens(ctx context.Context) ([]task.Token, error)
 	RemoveToken(ctx context.Context, id string) error
+}
+
+// changes is the log of changes.
+type changes interface {
+	EnterChange(ctx context.Context, call string, e *task.ChangeEntry) error
+	ChangesBefore(ctx context.Context, before int64, most int) ([]task.ChangeEntry, error)
 }
 
 type records interface {

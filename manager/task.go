@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -134,7 +135,7 @@ func (m *Manager) SetMeta(ctx context.Context, ids []int64, meta map[string]stri
 		return nil, err
 	}
 	what := "attributes " + strings.Join(slices.Sorted(maps.Keys(meta)), ", ")
-	return m.set(ctx, ids, what, o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
+	return m.set(ctx, ids, "attr", what, o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
 		return m.store.SetMeta(ctx, part, tasks.MetaChange{Set: meta, Note: note})
 	})
 }
@@ -150,14 +151,14 @@ func (m *Manager) SetParams(ctx context.Context, ids []int64, params json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	return m.set(ctx, ids, "params", o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
+	return m.set(ctx, ids, "params", "params", o, func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error) {
 		return m.store.SetParams(ctx, part, text, note)
 	})
 }
 
 // set changes fields of tasks, page by page, and notes in their logs what was set.
 func (m *Manager) set(
-	ctx context.Context, ids []int64, what string, o ChangeOptions,
+	ctx context.Context, ids []int64, verb, what string, o ChangeOptions,
 	change func(part []int64, note tasks.Note) ([]statemachine.State, []tasks.Outcome, error),
 ) (done []Change, err error) {
 	note := tasks.Note{Writer: m.name, Text: what + " set by " + o.By, DryRun: o.DryRun}
@@ -171,7 +172,7 @@ func (m *Manager) set(
 			return outcomes, err
 		})
 		if err != nil {
-			return done, fmt.Errorf("set %s: %w", what, err)
+			return done, cmp.Or(fmt.Errorf("set %s: %w", what, err), m.note(ctx, o, verb, nil, changedIDs(done)))
 		}
 		for i, o := range outcomes {
 			c := Change{ID: part[i], Before: states[i], After: states[i], Err: o.Err}
@@ -181,7 +182,7 @@ func (m *Manager) set(
 			done = append(done, c)
 		}
 	}
-	return done, nil
+	return done, m.note(ctx, o, verb, nil, changedIDs(done))
 }
 
 // number reads what another client may have written; 0 if that is no number.

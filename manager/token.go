@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -41,7 +42,7 @@ func (m *Manager) NewToken(ctx context.Context, spec task.TokenSpec, o ChangeOpt
 		return "", task.Token{}, err
 	}
 	m.did(o, "added token", "token", made.Name, "id", made.ID, "role", made.Role)
-	return "tdf_" + made.ID + "_" + secret, made, nil
+	return "tdf_" + made.ID + "_" + secret, made, m.note(ctx, o, "token add", []string{made.Name}, nil)
 }
 
 // The lengths of the parts of a token. A letter has 5 bits, and a secret 260.
@@ -117,7 +118,7 @@ func (m *Manager) RevokeToken(ctx context.Context, name string, o ChangeOptions)
 		return err
 	}
 	m.did(o, "revoked token", "token", all[at].Name, "id", all[at].ID)
-	return nil
+	return m.note(ctx, o, "token rm", []string{cmp.Or(all[at].Name, all[at].ID)}, nil)
 }
 
 // Authenticate returns the token that a text stands for, which [Manager.NewToken] has returned. The error matches

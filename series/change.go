@@ -60,7 +60,10 @@ func Add(ctx context.Context, m *manager.Manager, d Definition, o manager.Change
 		return s, err
 	}
 	s.Modified = now
-	_, err = m.WriteRecord(ctx, s.record(task.Record{Kind: task.KindSeries, Name: d.Key}), manager.RecordTasks{})
+	err = m.Logged(ctx, "series add", "", o, func(ctx context.Context) error {
+		_, err := m.WriteRecord(ctx, s.record(task.Record{Kind: task.KindSeries, Name: d.Key}), manager.RecordTasks{})
+		return err
+	})
 	if errors.Is(err, task.ErrRecordChanged) {
 		err = fmt.Errorf("series %q: %w; set changes it", d.Key, ErrExists)
 	}
@@ -131,8 +134,18 @@ func (s *Series) record(r task.Record) task.Record {
 // changeTries is how often a series that others change meanwhile is read again.
 const changeTries = 50
 
-// edit applies a change to a series, again if others change it meanwhile.
+// edit applies a change to a series, again if others change it meanwhile. verb is what the log of changes calls it.
 func edit(
+	ctx context.Context, m *manager.Manager, verb, key string, o manager.ChangeOptions, change func(s *Series) ([]task.Spec, error),
+) (s *Series, err error) {
+	err = m.Logged(ctx, "series "+verb, "", o, func(ctx context.Context) error {
+		s, err = editUnlogged(ctx, m, key, o, change)
+		return err
+	})
+	return s, err
+}
+
+func editUnlogged(
 	ctx context.Context, m *manager.Manager, key string, o manager.ChangeOptions, change func(s *Series) ([]task.Spec, error),
 ) (*Series, error) {
 	for try := 1; ; try++ {
@@ -164,7 +177,7 @@ func edit(
 // Set applies change to the definition of a series, and returns the series as it is then. The Key cannot be changed. Another Cron, Zone,
 // Every, ETA or Start makes it due anew, from now on. With an error nothing changes.
 func Set(ctx context.Context, m *manager.Manager, key string, change func(*Definition) error, o manager.ChangeOptions) (*Series, error) {
-	return edit(ctx, m, key, o, func(s *Series) ([]task.Spec, error) {
+	return edit(ctx, m, "set", key, o, func(s *Series) ([]task.Spec, error) {
 		before := s.Definition
 		if err := change(&s.Definition); err != nil {
 			return nil, err
@@ -190,7 +203,7 @@ func Set(ctx context.Context, m *manager.Manager, key string, change func(*Defin
 // Edit applies change to a series, also to when it is due, and returns the series as it is then. It is called again if others change the
 // series meanwhile. The Key cannot be changed. With an error nothing changes.
 func Edit(ctx context.Context, m *manager.Manager, key string, change func(*Series) error, o manager.ChangeOptions) (*Series, error) {
-	return edit(ctx, m, key, o, func(s *Series) ([]task.Spec, error) {
+	return edit(ctx, m, "set", key, o, func(s *Series) ([]task.Spec, error) {
 		if err := change(s); err != nil {
 			return nil, err
 		}
@@ -202,7 +215,11 @@ func Edit(ctx context.Context, m *manager.Manager, key string, change func(*Seri
 
 // Pause keeps the occurrences of a series from beginning, or lets them begin again. Times that have passed meanwhile are left out.
 func Pause(ctx context.Context, m *manager.Manager, key string, pause bool, o manager.ChangeOptions) (*Series, error) {
-	return edit(ctx, m, key, o, func(s *Series) ([]task.Spec, error) {
+	verb := "resume"
+	if pause {
+		verb = "pause"
+	}
+	return edit(ctx, m, verb, key, o, func(s *Series) ([]task.Spec, error) {
 		now, _, err := clockOf(ctx, m)
 		if err != nil || s.Paused == pause {
 			return nil, err
@@ -224,7 +241,7 @@ func Pause(ctx context.Context, m *manager.Manager, key string, pause bool, o ma
 // RunNow begins an occurrence now, also while another one runs or the series is paused. When it is due next does not change, unless its
 // program says that.
 func RunNow(ctx context.Context, m *manager.Manager, key string, o manager.ChangeOptions) (*Series, error) {
-	return edit(ctx, m, key, o, func(s *Series) ([]task.Spec, error) {
+	return edit(ctx, m, "run", key, o, func(s *Series) ([]task.Spec, error) {
 		now, epoch, err := clockOf(ctx, m)
 		if err != nil {
 			return nil, err

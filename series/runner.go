@@ -181,6 +181,7 @@ func (r *Runner) carryOut(ctx context.Context, p *manager.Pending, record task.R
 	if len(step.Cancel) == 0 {
 		return nil
 	}
+	ctx = manager.WithCaller(ctx, "", "") // nobody has asked for it
 	_, err = r.m.Cancel(ctx, step.Cancel, manager.ChangeOptions{By: "series", Reason: "the next occurrence is due"})
 	return err
 }

@@ -42,6 +42,7 @@ type publishing interface {
 	Recount(ctx context.Context) (mended int, err error)
 	PublishBlobs(ctx context.Context, limit, quota int64, retention time.Duration) error
 	Sweep(ctx context.Context) (uploads, returned int, err error)
+	ShortenChanges(ctx context.Context, most int) error
 }
 
 // chunk is how many tasks one inspection reads: a script blocks Redis while
@@ -156,6 +157,9 @@ func (k *janitor) repair(ctx context.Context) error {
 	}
 	k.pruned = time.Now()
 	if err := k.prune(ctx); err != nil {
+		return err
+	}
+	if err := k.store.ShortenChanges(ctx, upkeep.MostChanges); err != nil {
 		return err
 	}
 	if err := k.sweep(ctx); err != nil || time.Since(k.dismissed) < dismissInterval {

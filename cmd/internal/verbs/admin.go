@@ -168,9 +168,10 @@ func quoted(words []string) string {
 func (a *app) flush() *cobra.Command {
 	var yes bool
 	cmd := withDryRun(&cobra.Command{
-		Use: "flush --yes", Short: "Delete everything in the namespace, and nothing else", Args: cobra.NoArgs,
-		Long: "flush deletes the whole namespace, running tasks included; workers stop these. Other namespaces of\n" +
-			"the same Redis stay. With access lists it needs the login of an administrator.",
+		Use: "flush --yes", Short: "Delete everything in the namespace but the log of changes", Args: cobra.NoArgs,
+		Long: "flush deletes the whole namespace, running tasks included; workers stop these. Only the log of changes\n" +
+			"stays, and says who did it. Other namespaces of the same Redis stay. With access lists it needs the\n" +
+			"login of an administrator.",
 		Example: "  tdf-manager flush --dry-run\n  tdf-manager flush --yes",
 		RunE:    a.withManager(func(ctx context.Context, s *session) error { return flush(ctx, s, yes) }),
 	})
@@ -180,7 +181,7 @@ func (a *app) flush() *cobra.Command {
 
 func flush(ctx context.Context, s *session, yes bool) error {
 	if yes && !s.dryRun {
-		n, err := s.store.Flush(ctx)
+		n, err := s.manager.Flush(ctx)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
@@ -207,7 +208,7 @@ func namedText(tasks []bulk.Affected, dryRun bool) string {
 	}
 	switch {
 	case opened != nil:
-		return ": " + ranges(opened)
+		return ": " + clean.Ranges(opened)
 	case dryRun:
 		return ": " + shortRanges(changed)
 	default:
@@ -218,7 +219,7 @@ func namedText(tasks []bulk.Affected, dryRun bool) string {
 // shortRanges is ranges for people, who read no thousand of them.
 func shortRanges(ids []int64) string {
 	const most = 500
-	text := ranges(ids)
+	text := clean.Ranges(ids)
 	if len(text) <= most {
 		return text
 	}

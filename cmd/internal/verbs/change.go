@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -245,24 +244,5 @@ func (s *session) unknownQueue(ctx context.Context, name string, err error) erro
 // someIDs is ranges where a few of them say enough.
 func someIDs(ids []int64) string {
 	const most = 100
-	return clean.Shorten(ranges(ids), most)
-}
-
-// ranges writes ids as a selector: 1-31,40.
-func ranges(ids []int64) string {
-	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	var parts []string
-	for i := 0; i < len(ids); {
-		j := i
-		for j+1 < len(ids) && ids[j+1] == ids[j]+1 {
-			j++
-		}
-		part := strconv.FormatInt(ids[i], 10)
-		if j > i {
-			part += "-" + strconv.FormatInt(ids[j], 10)
-		}
-		parts = append(parts, part)
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
+	return clean.Shorten(clean.Ranges(ids), most)
 }

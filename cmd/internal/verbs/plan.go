@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/ops/bulk"
@@ -267,9 +268,9 @@ func printRetried(s *session, p *task.Plan, retried []manager.Retried) error {
 	case len(ids) == 0 && failed == nil:
 		s.printf("%s: %s\n", planName(p), nothingRetried(p))
 	case s.dryRun:
-		s.printf("%s: would open %d again: %s\n", planName(p), len(ids), ranges(ids))
+		s.printf("%s: would open %d again: %s\n", planName(p), len(ids), clean.Ranges(ids))
 	case len(ids) > 0:
-		s.printf("%s: opened %d again: %s as %s\n", planName(p), len(ids), ranges(ids), ranges(fresh))
+		s.printf("%s: opened %d again: %s as %s\n", planName(p), len(ids), clean.Ranges(ids), clean.Ranges(fresh))
 	}
 	return failed
 }

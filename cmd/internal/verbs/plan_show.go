@@ -109,7 +109,7 @@ func needsText(needs []task.Need) string {
 				ids = append(ids, n.Task)
 			}
 		}
-		switch text := ranges(ids); {
+		switch text := clean.Ranges(ids); {
 		case text == "":
 		case on == task.NeedsSuccess:
 			parts = append(parts, text)

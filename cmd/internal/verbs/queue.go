@@ -306,15 +306,21 @@ func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 			return err
 		}
 		all := []*answer.QueuePaused{}
-		for _, q := range queues {
-			done, err := answer.PauseQueue(ctx, s.manager, q, pause, s.change())
-			if err != nil {
-				return err
+		err = s.logged(ctx, "queue "+cmd.Name(), func(ctx context.Context) error {
+			for _, q := range queues {
+				done, err := answer.PauseQueue(ctx, s.manager, q, pause, s.change())
+				if err != nil {
+					return err
+				}
+				all = append(all, done)
+				if !s.json {
+					s.printf("queue %s: %s\n", cli.Safe(q.Name), pauseText(q, pause, s.dryRun))
+				}
 			}
-			all = append(all, done)
-			if !s.json {
-				s.printf("queue %s: %s\n", cli.Safe(q.Name), pauseText(q, pause, s.dryRun))
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		return s.result(all, func() {})
 	})

@@ -31,13 +31,19 @@ func removing[T any](
 		if s.dryRun {
 			did = "would remove"
 		}
-		for _, name := range names {
-			if err := remove(ctx, s, name); err != nil {
-				return err
+		err := s.logged(ctx, "", func(ctx context.Context) error {
+			for _, name := range names {
+				if err := remove(ctx, s, name); err != nil {
+					return err
+				}
+				if !s.json {
+					s.printf("%s %s %s\n", did, what, cli.Safe(name))
+				}
 			}
-			if !s.json {
-				s.printf("%s %s %s\n", did, what, cli.Safe(name))
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		return s.result(answer.Removed{Removed: names, DryRun: s.dryRun}, func() {})
 	})

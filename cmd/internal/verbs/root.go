@@ -52,7 +52,7 @@ func New(program string) *cobra.Command {
 	a.flags = cli.AddDaemonFlags(root, root.PersistentFlags())
 	root.AddCommand(a.submit(), a.ls(), a.show(), a.history(), a.logs(), a.results(), a.why(), a.stats(), a.top(), a.jobs(), a.wait(),
 		a.cancel(), a.hold(), a.release(), a.attr(), a.params(), a.retry(), a.replay(), a.queue(), a.node(), a.worker(), a.programs(),
-		a.plan(), a.series(), a.token(), a.run(), a.export(), a.verify(), a.doctor(), a.acl(), a.flush(), a.version())
+		a.plan(), a.series(), a.token(), a.changes(), a.run(), a.export(), a.verify(), a.doctor(), a.acl(), a.flush(), a.version())
 	return root
 }
 

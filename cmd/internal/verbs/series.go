@@ -398,14 +398,20 @@ func (a *app) changingSeries(
 			return err
 		}
 		all := []*answer.SeriesChanged{}
-		for _, key := range s.args {
-			one, did, err := do(ctx, s, key)
-			if err != nil {
-				return s.unknownSeries(ctx, key, err)
+		err := s.logged(ctx, "series "+cmd.Name(), func(ctx context.Context) error {
+			for _, key := range s.args {
+				one, did, err := do(ctx, s, key)
+				if err != nil {
+					return s.unknownSeries(ctx, key, err)
+				}
+				if all = append(all, one); !s.json {
+					s.printf("series %s: %s\n", cli.Safe(key), did)
+				}
 			}
-			if all = append(all, one); !s.json {
-				s.printf("series %s: %s\n", cli.Safe(key), did)
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		return s.result(all, func() {})
 	})

@@ -73,7 +73,7 @@ func (a *app) managed(do verb, o manager.Options) verb {
 		}
 		o.Pin = s.pinned
 		s.manager = manager.New(s.site, "tdf-manager", o)
-		return do(ctx, s)
+		return do(manager.WithCaller(ctx, operator(), ""), s)
 	}
 }
 
@@ -139,6 +139,11 @@ func (s *session) result(value any, forPeople func()) error {
 // change goes with every change: who wants it, why, and whether it is meant.
 func (s *session) change() manager.ChangeOptions {
 	return manager.ChangeOptions{By: operator(), Reason: s.reason, DryRun: s.dryRun}
+}
+
+// logged makes all that do changes one entry of the log of changes.
+func (s *session) logged(ctx context.Context, what string, do func(context.Context) error) error {
+	return s.manager.Logged(ctx, what, "", s.change(), do)
 }
 
 // operator is who is at work, for the logs of tasks.

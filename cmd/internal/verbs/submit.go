@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -256,7 +257,7 @@ func (sub *submission) await(ctx context.Context, s *session, opened []task.Open
 	if len(done.Existing) == 0 {
 		err = waitJob(ctx, s, sub.job, 0)
 	} else {
-		names, err = ranges(done.IDs), waitFor(ctx, s, done.IDs, 0)
+		names, err = clean.Ranges(done.IDs), waitFor(ctx, s, done.IDs, 0)
 	}
 	if err != nil && ctx.Err() != nil {
 		s.note("the tasks go on; wait for them with: %s", s.command("wait %s", names))
@@ -329,7 +330,7 @@ func (sub *submission) halfDone(s *session, opened []task.Opened, total int, err
 	if errors.Is(err, task.ErrRequestKey) {
 		how := "no task was opened"
 		if len(ids) > 0 {
-			how = fmt.Sprintf("only %d of %d tasks are there (%s)", len(ids), total, ranges(ids))
+			how = fmt.Sprintf("only %d of %d tasks are there (%s)", len(ids), total, clean.Ranges(ids))
 		}
 		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%s: --request-key %q was used for other tasks; "+
 			"give another key for another submission", how, broken.RequestKey))
@@ -342,7 +343,7 @@ func (sub *submission) halfDone(s *session, opened []task.Opened, total int, err
 	}
 	return fmt.Errorf("only %d of %d tasks were opened (%s): %w; "+
 		"to open the others, and none twice, repeat it with --request-key %s",
-		len(ids), total, ranges(ids), broken.Err, broken.RequestKey)
+		len(ids), total, clean.Ranges(ids), broken.Err, broken.RequestKey)
 }
 
 // warnOfLoss says, on stderr, that Redis may have lost some of the tasks that were opened
@@ -354,7 +355,7 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []t
 	}
 	life, err := s.manager.Life(ctx)
 	var found string
-	switch tasks := "tasks " + ranges(ids); {
+	switch tasks := "tasks " + clean.Ranges(ids); {
 	case errors.Is(err, conn.ErrHistory), err == nil && life.Epoch != since.Epoch:
 		found = "Redis has lost changes, or the namespace was flushed, while " + tasks +
 			" were opened: these ids may be missing, or mean other tasks"
@@ -389,10 +390,10 @@ func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec
 	default:
 		text := fmt.Sprintf("opened %d tasks", len(fresh))
 		if len(fresh) > 0 {
-			text += fmt.Sprintf(": %s, as job %s", ranges(fresh), plans.JobName(sub.job))
+			text += fmt.Sprintf(": %s, as job %s", clean.Ranges(fresh), plans.JobName(sub.job))
 		}
 		if len(existing) > 0 {
-			text += fmt.Sprintf("; %d were there already by their keys: %s", len(existing), ranges(existing))
+			text += fmt.Sprintf("; %d were there already by their keys: %s", len(existing), clean.Ranges(existing))
 		}
 		s.printf("%s\n", text)
 	}

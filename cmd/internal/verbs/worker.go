@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/answer"
 	"github.com/tdf-go/tdf/statemachine"
@@ -132,7 +133,7 @@ func showWorker(_ context.Context, s *session, k *task.Worker) error {
 	if !k.Ended.IsZero() {
 		table.Row("ended", when(k.Ended))
 	}
-	table.Row("tasks", dashText(ranges(k.Tasks)))
+	table.Row("tasks", dashText(clean.Ranges(k.Tasks)))
 	table.Flush()
 	if len(k.Queues) > 0 {
 		showQueues(s, k.Queues)

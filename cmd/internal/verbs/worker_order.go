@@ -87,11 +87,13 @@ func (o *ordering) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	list := make([]ordered, len(picked))
-	for i := range picked {
-		if list[i].Ordered, err = answer.Order(ctx, s.manager, &picked[i], o.order, s.dryRun); err != nil {
-			return err
-		}
+	given, err := answer.Orders(ctx, s.manager, picked, o.order, s.dryRun)
+	if err != nil {
+		return err
+	}
+	list := make([]ordered, len(given))
+	for i := range given {
+		list[i].Ordered = given[i]
 	}
 	if limit == 0 {
 		return o.finish(s, list, false)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -206,4 +208,23 @@ func Tail(text string) string {
 		out = append([]string{"..."}, out...)
 	}
 	return strings.Join(out, "\n")
+}
+
+// Ranges writes ids in any order as a selector of tasks: 1-31,40.
+func Ranges(ids []int64) string {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	var parts []string
+	for i := 0; i < len(ids); {
+		j := i
+		for j+1 < len(ids) && ids[j+1] == ids[j]+1 {
+			j++
+		}
+		part := strconv.FormatInt(ids[i], 10)
+		if j > i {
+			part += "-" + strconv.FormatInt(ids[j], 10)
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
 }

@@ -109,6 +109,7 @@ var grants = map[Role]rights{
 			{commands: slices.Concat(connection, listening, telling, []string{"wait"})},
 			{commands: reading, keys: whole},
 			{commands: slices.Concat(changing, linking, creating), keys: managerKeys},
+			{commands: []string{"rpush"}, keys: []string{"changes"}}, // to add entries, and to remove none
 		},
 	},
 	Viewer: {

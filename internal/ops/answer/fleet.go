@@ -47,8 +47,8 @@ func Meets(order task.WorkerCommand, w *task.Worker) bool {
 	}
 }
 
-// Order gives an order to a worker, which was read before, where that makes sense.
-func Order(ctx context.Context, m *manager.Manager, w *task.Worker, order task.WorkerCommand, dryRun bool) (o Ordered, err error) {
+// giveOrder gives an order to a worker, which was read before, where that makes sense.
+func giveOrder(ctx context.Context, m *manager.Manager, w *task.Worker, order task.WorkerCommand, dryRun bool) (o Ordered, err error) {
 	o = Ordered{Before: *w, Order: order, DryRun: dryRun}
 	o.Note, o.Refused = objection(w, order)
 	if o.Ordered = o.Note == "" && !dryRun; o.Ordered {
@@ -58,6 +58,22 @@ func Order(ctx context.Context, m *manager.Manager, w *task.Worker, order task.W
 	}
 	o.Name, o.Was, o.Busy, o.Slots = o.Before.Name, o.Before.State, o.Before.Busy, o.Before.Slots
 	return o, nil
+}
+
+// Orders gives an order to workers, one after the other.
+func Orders(ctx context.Context, m *manager.Manager, workers []task.Worker, order task.WorkerCommand, dryRun bool) ([]Ordered, error) {
+	list := []Ordered{}
+	err := m.Logged(ctx, "", "", manager.ChangeOptions{DryRun: dryRun}, func(ctx context.Context) error {
+		for i := range workers {
+			done, err := giveOrder(ctx, m, &workers[i], order, dryRun)
+			if err != nil {
+				return err
+			}
+			list = append(list, done)
+		}
+		return nil
+	})
+	return list, err
 }
 
 // objection says why an order needs not, or, if refused, cannot be given.

@@ -62,7 +62,11 @@ func (q *Asking) RemovePrograms(ctx context.Context, m *manager.Manager, words [
 func (q *Asking) CollectPrograms(
 	ctx context.Context, m *manager.Manager, words []string, unused time.Duration, dryRun bool,
 ) ([]task.Stock, error) {
-	stocks, err := q.Ask(ctx, m, task.Errand{Versions: words, UnusedFor: task.Seconds(unused), Remove: !dryRun})
+	var stocks []task.Stock
+	err := m.Logged(ctx, "program gc", "", manager.ChangeOptions{}, func(ctx context.Context) (err error) {
+		stocks, err = q.Ask(ctx, m, task.Errand{Versions: words, UnusedFor: task.Seconds(unused), Remove: !dryRun})
+		return err
+	})
 	if dryRun {
 		markKept(stocks)
 	}

@@ -169,7 +169,11 @@ func AddSeries(
 	if err := setSeries(&d, set, now); err != nil {
 		return nil, err
 	}
-	made, err := series.Add(ctx, m, d, o)
+	var made *series.Series
+	err = m.Logged(ctx, "series add", named(set), o, func(ctx context.Context) error {
+		made, err = series.Add(ctx, m, d, o)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +187,15 @@ func SetSeries(ctx context.Context, m *manager.Manager, key string, set map[stri
 		return nil, err
 	}
 	var before []Attribute
-	after, err := series.Set(ctx, m, key, func(d *series.Definition) error {
-		masked := (&series.Series{Definition: *d}).Masked()
-		before = SeriesAttributes(&masked.Definition)
-		return setSeries(d, set, now)
-	}, o)
+	var after *series.Series
+	err = m.Logged(ctx, "series set", named(set), o, func(ctx context.Context) error {
+		after, err = series.Set(ctx, m, key, func(d *series.Definition) error {
+			masked := (&series.Series{Definition: *d}).Masked()
+			before = SeriesAttributes(&masked.Definition)
+			return setSeries(d, set, now)
+		}, o)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

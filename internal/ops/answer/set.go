@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/ops/bulk"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -113,8 +114,25 @@ func AddQueue(ctx context.Context, m *manager.Manager, name string, set map[stri
 	if err := setAll(&spec, set); err != nil {
 		return nil, err
 	}
-	q, err := m.AddQueue(ctx, spec, o)
+	var q task.Queue
+	err := m.Logged(ctx, "queue add", named(set), o, func(ctx context.Context) (err error) {
+		q, err = m.AddQueue(ctx, spec, o)
+		return err
+	})
 	return &QueueAdded{&q, o.DryRun}, err
+}
+
+// named is what the log of changes says of attributes that are set.
+func named(set map[string]string) string {
+	return strings.TrimSpace(bulk.SetText(slices.Sorted(maps.Keys(set))))
+}
+
+// pausing is the verb that pauses something, or resumes it.
+func pausing(what string, pause bool) string {
+	if pause {
+		return what + " pause"
+	}
+	return what + " resume"
 }
 
 // QueueSet is a queue whose attributes were changed.
@@ -129,7 +147,11 @@ func SetQueue(ctx context.Context, m *manager.Manager, name string, set map[stri
 	if err != nil {
 		return nil, err
 	}
-	after, err := m.SetQueue(ctx, name, func(q *task.QueueSpec) error { return setAll(q, set) }, o)
+	var after task.Queue
+	err = m.Logged(ctx, "queue set", named(set), o, func(ctx context.Context) error {
+		after, err = m.SetQueue(ctx, name, func(q *task.QueueSpec) error { return setAll(q, set) }, o)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +169,10 @@ type QueuePaused struct {
 
 // PauseQueue pauses a queue, which was read before, or resumes it.
 func PauseQueue(ctx context.Context, m *manager.Manager, q *task.Queue, pause bool, o manager.ChangeOptions) (*QueuePaused, error) {
-	_, err := m.SetQueue(ctx, q.Name, func(q *task.QueueSpec) error { return q.Set("paused", strconv.FormatBool(pause)) }, o)
+	err := m.Logged(ctx, pausing("queue", pause), "", o, func(ctx context.Context) error {
+		_, err := m.SetQueue(ctx, q.Name, func(q *task.QueueSpec) error { return q.Set("paused", strconv.FormatBool(pause)) }, o)
+		return err
+	})
 	return &QueuePaused{Name: q.Name, Paused: pause, Was: q.Paused, Running: q.Running, DryRun: o.DryRun}, err
 }
 
@@ -173,7 +198,11 @@ func SetNode(ctx context.Context, m *manager.Manager, name string, set map[strin
 			before, s.New = nodes[i], false
 		}
 	}
-	after, err := m.SetNode(ctx, name, func(n *task.NodeRecord) error { return setAll(n, set) }, o)
+	var after task.Node
+	err = m.Logged(ctx, "node set", named(set), o, func(ctx context.Context) error {
+		after, err = m.SetNode(ctx, name, func(n *task.NodeRecord) error { return setAll(n, set) }, o)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -15,6 +18,9 @@ import (
 
 // Change changes all tasks that are meant, a page at a time, and counts what became of them.
 type Change struct {
+	// Verb names it in the log of changes, with the names of attributes that it sets.
+	Verb string
+	Sets []string
 	// States are those of the tasks that can be changed: what is looked
 	// through where tasks are not named by their ids.
 	States []statemachine.State
@@ -47,6 +53,7 @@ func always[T any](text string) func(T) string { return func(T) string { return 
 // Cancel ends tasks that wait, and stops those that run.
 func Cancel() *Change {
 	return &Change{
+		Verb:    "cancel",
 		States:  []statemachine.State{statemachine.Blocked, statemachine.Open, statemachine.Running, statemachine.Executed},
 		Careful: true, Effects: []string{"cancelled", "asked", "reported", "terminated"},
 		Do:     changing((*manager.Manager).Cancel, cancelEffect),
@@ -70,7 +77,7 @@ func cancelEffect(c *manager.Change) string {
 // Hold keeps open tasks from starting.
 func Hold() *Change {
 	return &Change{
-		States: []statemachine.State{statemachine.Open}, Effects: []string{"held"},
+		Verb: "hold", States: []statemachine.State{statemachine.Open}, Effects: []string{"held"},
 		Do: changing((*manager.Manager).Hold, always[*manager.Change]("held")), Remedy: holdRemedy,
 	}
 }
@@ -89,7 +96,7 @@ func holdRemedy(before statemachine.State) string {
 // Release opens tasks that are held.
 func Release() *Change {
 	return &Change{
-		States: []statemachine.State{statemachine.Blocked}, Effects: []string{"released"},
+		Verb: "release", States: []statemachine.State{statemachine.Blocked}, Effects: []string{"released"},
 		Do:     changing((*manager.Manager).Unhold, always[*manager.Change]("released")),
 		Remedy: always[statemachine.State]("only held tasks, which are blocked, can be released"),
 	}
@@ -101,7 +108,7 @@ func SetMeta(set map[string]string) *Change {
 		return m.SetMeta(ctx, ids, set, o)
 	}
 	return &Change{
-		States: statemachine.States(), Careful: true, Effects: []string{"set"},
+		Verb: "attr", Sets: slices.Sorted(maps.Keys(set)), States: statemachine.States(), Careful: true, Effects: []string{"set"},
 		Do: changing(with, always[*manager.Change]("set")), Remedy: always[statemachine.State](""),
 	}
 }
@@ -112,7 +119,7 @@ func SetParams(params json.RawMessage) *Change {
 		return m.SetParams(ctx, ids, params, o)
 	}
 	return &Change{
-		States: statemachine.Waiting(), Careful: true, Effects: []string{"set"},
+		Verb: "params", States: statemachine.Waiting(), Careful: true, Effects: []string{"set"},
 		Do:     changing(with, always[*manager.Change]("set")),
 		Remedy: always[statemachine.State]("only tasks that wait can have other parameters"),
 	}
@@ -121,7 +128,7 @@ func SetParams(params json.RawMessage) *Change {
 // Retry opens new tasks from ended ones. The ChangeOptions are those of [Change.Run].
 func Retry(o manager.RetryOptions) *Change {
 	return &Change{
-		States: statemachine.Outcomes(), Careful: true, Effects: []string{"opened", "existing"},
+		Verb: "retry", States: statemachine.Outcomes(), Careful: true, Effects: []string{"opened", "existing"},
 		Do: func(ctx context.Context, m *manager.Manager, ids []int64, by manager.ChangeOptions, t *Tally) error {
 			o.ChangeOptions = by
 			done, err := m.Retry(ctx, ids, o)
@@ -156,16 +163,54 @@ func Denied(err error) bool {
 func (c *Change) Run(
 	ctx context.Context, m *manager.Manager, sel manager.Selection, o manager.ChangeOptions, t *Tally, done func(n int),
 ) error {
+	asked := strings.TrimSpace(selected(&sel) + SetText(c.Sets))
 	if sel.All && len(sel.States) == 0 {
 		sel.States = c.States
 	}
-	return m.EachPage(ctx, sel, func(ids []int64) error {
-		err := c.Do(ctx, m, ids, o, t)
-		if done != nil {
-			done(len(ids))
-		}
-		return err
+	return m.Logged(ctx, c.Verb, asked, o, func(ctx context.Context) error {
+		return m.EachPage(ctx, sel, func(ids []int64) error {
+			err := c.Do(ctx, m, ids, o, t)
+			if done != nil {
+				done(len(ids))
+			}
+			return err
+		})
 	})
+}
+
+// selected says for the log of changes which tasks were asked for, if not by their ids.
+func selected(sel *manager.Selection) string {
+	var words []string
+	add := func(name, text string) {
+		if text != "" {
+			words = append(words, name+text)
+		}
+	}
+	if sel.Plan != 0 {
+		add("", plans.JobName(sel.Plan))
+	} else if sel.All {
+		add("", AllTasks)
+	}
+	for _, state := range sel.States {
+		add("state=", string(state))
+	}
+	add("queue=", sel.Queue)
+	add("program=", sel.Program)
+	if sel.Match != nil {
+		add("match=", sel.Match.String())
+	}
+	for _, name := range slices.Sorted(maps.Keys(sel.Meta)) {
+		add("attr=", name)
+	}
+	return strings.Join(words, " ")
+}
+
+// SetText is what the log of changes says of attributes that were set: their names.
+func SetText(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " set " + strings.Join(names, ",")
 }
 
 // Report is the JSON form of a tally: a list of ids for each effect that a change has, or of

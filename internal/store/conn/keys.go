@@ -134,6 +134,12 @@ func (k Keys) Node(name string) string { return k.prefix + "node:" + name }
 // Tokens is a hash of the access tokens: id to "name role sha256 created expires by".
 func (k Keys) Tokens() string { return k.prefix + "tokens" }
 
+// Changes is a list of the entries of the log of changes, the oldest first: "call time text".
+func (k Keys) Changes() string { return k.prefix + "changes" }
+
+// ChangesGone counts the entries that were removed from its beginning.
+func (k Keys) ChangesGone() string { return k.prefix + "changes_gone" }
+
 // BusyQueue is the set of the ids of a queue that run.
 func (k Keys) BusyQueue(queue string) string { return k.prefix + "busy:queue:" + queue }
 

@@ -42,6 +42,7 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 		"nodes": Keys.Nodes, "full": Keys.Full, "epochs": Keys.Epochs, "planID": Keys.PlanID, "plans": Keys.Plans,
 		"draining": Keys.Draining, "keepers": Keys.Keepers, "purged": Keys.Purged, "purgedIDs": Keys.PurgedIDs,
 		"suspects": Keys.Suspects, "rules": Keys.Rules, "tokens": Keys.Tokens,
+		"changes": Keys.Changes, "changesGone": Keys.ChangesGone,
 	} {
 		names[name] = keyName{begins: key(Keys{}), whose: namespace}
 	}

@@ -13,21 +13,21 @@ import (
 )
 
 // Flush deletes every key of the namespace and no other, and returns how many.
-// Only the count of the history stays, in a new epoch: programs that have seen the
+// Only the log of changes stays, and the count of the history, in a new epoch: programs that have seen the
 // namespace before must not take this for a loss. Ids begin at 1 again. Meanwhile the
 // namespace is closed: other calls fail as if Redis were away, since half of what they
 // write would be deleted.
 func (s *Upkeep) Flush(ctx context.Context) (int64, error) {
-	f := flush{store: s, token: conn.NewToken(), kept: s.Keys.Meta()}
+	f := flush{store: s, token: conn.NewToken(), kept: []string{s.Keys.Meta(), s.Keys.Changes(), s.Keys.ChangesGone()}}
 	err := f.shut(ctx, flushPatience)
 	if err != nil && !conn.AboutData(err) {
 		return 0, err
 	}
 	if err != nil {
-		f.kept = "" // meta is of another type, and no history
+		f.kept = f.kept[1:] // meta is of another type, and no history
 	}
 	total, err := f.all(ctx)
-	if err != nil || f.kept == "" {
+	if err != nil || !f.closed() {
 		return total, err
 	}
 	_, err = s.Run(ctx, "flush", conn.Subject{}, f.token, "")
@@ -41,9 +41,12 @@ const flushPatience = 30 * time.Second
 type flush struct {
 	store *Upkeep
 	token string
-	// kept is the key that stays, empty for none.
-	kept string
+	// kept are the keys that stay.
+	kept []string
 }
+
+// closed reports whether meta stays, which closes the namespace meanwhile.
+func (f *flush) closed() bool { return f.kept[0] == f.store.Keys.Meta() }
 
 // shut closes the namespace for so long.
 func (f *flush) shut(ctx context.Context, d time.Duration) error {
@@ -80,8 +83,8 @@ func (f *flush) node(ctx context.Context, node redis.Cmdable) (int64, error) {
 		if err != nil {
 			return total, s.Failed("flush", err)
 		}
+		found = slices.DeleteFunc(found, func(key string) bool { return slices.Contains(f.kept, key) })
 		total += int64(len(found)) // not the answer of UNLINK, which is 0 when the call was repeated
-		found = slices.DeleteFunc(found, func(key string) bool { return key == f.kept })
 		if len(found) > 0 {
 			if err := node.Unlink(ctx, found...).Err(); err != nil {
 				return total, s.Failed("flush", err)
@@ -90,7 +93,7 @@ func (f *flush) node(ctx context.Context, node redis.Cmdable) (int64, error) {
 		if cursor = next; cursor == 0 {
 			return total, nil
 		}
-		if f.kept == "" {
+		if !f.closed() {
 			continue
 		}
 		if err := f.shut(ctx, flushPatience); err != nil {

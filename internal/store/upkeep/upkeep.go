@@ -24,6 +24,9 @@ var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
 	"purge":     {Libs: []string{conn.LibTypes, conn.LibRetention}, Writes: true, Relieves: true},
 	"retain":    {Libs: []string{conn.LibTypes, conn.LibRetention}, Writes: true},
 	"inspect":   {Libs: []string{conn.LibLight}},
+	"enter":     {Libs: []string{conn.LibTypes}, Writes: true},
+	"entries":   {},
+	"shorten":   {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
 }}
 
 // Upkeep is the room of inspection and repair in one namespace.
