@@ -226,7 +226,7 @@ func TestRoles(t *testing.T) {
 			return task.TokenWork
 		case op.id == "submit-tasks", op.id == "submit-plan", op.id == "put-blob":
 			return task.TokenSubmit
-		case strings.HasPrefix(op.path, "/tokens"):
+		case strings.HasPrefix(op.path, "/tokens"), op.path == "/changes":
 			return task.TokenAdmin
 		case op.method == http.MethodGet:
 			return task.TokenRead

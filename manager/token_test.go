@@ -139,6 +139,9 @@ func TestSecretOfATokenIsNowhere(t *testing.T) {
 	said := map[string]string{}
 	for _, key := range redisOf(m).Redis.Keys(t.Context(), ns+":*").Val() {
 		said[key] = fmt.Sprint(redisOf(m).Redis.HGetAll(t.Context(), key).Val())
+		if key == ns+":changes" {
+			said[key] = fmt.Sprint(redisOf(m).Redis.LRange(t.Context(), key, 0, -1).Val())
+		}
 		if said[key] == "map[]" {
 			t.Errorf("%s is no hash: read it otherwise", key)
 		}

@@ -300,9 +300,14 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.RecordNames(ctx, "k", "", 1)
 		return err
 	},
-	"Token":       func(ctx context.Context, st *store.Store) error { _, err := st.Token(ctx, "id"); return err },
-	"Tokens":      func(ctx context.Context, st *store.Store) error { _, err := st.Tokens(ctx); return err },
-	"RemoveToken": func(ctx context.Context, st *store.Store) error { return st.RemoveToken(ctx, "id") },
+	"Token":  func(ctx context.Context, st *store.Store) error { _, err := st.Token(ctx, "id"); return err },
+	"Tokens": func(ctx context.Context, st *store.Store) error { _, err := st.Tokens(ctx); return err },
+	"EnterChange": func(ctx context.Context, st *store.Store) error {
+		return st.EnterChange(ctx, conn.NewToken(), changeOf("1"))
+	},
+	"ChangesBefore":  func(ctx context.Context, st *store.Store) error { _, err := st.ChangesBefore(ctx, 0, 1); return err },
+	"ShortenChanges": func(ctx context.Context, st *store.Store) error { return st.ShortenChanges(ctx, 1) },
+	"RemoveToken":    func(ctx context.Context, st *store.Store) error { return st.RemoveToken(ctx, "id") },
 	"AskStop": func(ctx context.Context, st *store.Store) error {
 		_, err := st.AskStop(ctx, tasks.Commit{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
 		return err

@@ -45,7 +45,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"buckets": k.Buckets(), "ready:<bucket>": k.Ready(task.DefaultBucketName), "wake:<bucket>": k.Wake(task.DefaultBucketName),
 		"wake_server": k.WakeServer(), "due": k.Due(), "request:<key>": k.Request("key"), "claim:<worker>": k.LastClaim("name"),
 		"set_aside": k.DeadLetters(), "managers": k.Managers(), "handling": k.Handling(), "worker": k.Worker(), "worker_id": k.WorkerIDs(),
-		"worker_id:<name>": k.WorkerID("name"), "changed": k.Changed(),
+		"worker_id:<name>": k.WorkerID("name"), "changed": k.Changed(), "changes": k.Changes(), "changes_gone": k.ChangesGone(),
 		"lease": k.Lease(), "worker:<name>": k.WorkerDoc("name"), "held:<name>": k.Held("name"), "call:<name>": k.Call("name"),
 		"halt:<name>": k.Halt("name"), "errand:<request>": k.Errand("r"), "answer:<request>:<worker>": k.Answer("r", "w"), "follow": k.Follow(), "live:<id>": k.Live(7),
 		"queues": k.Queues(), "queue:<queue>": k.Queue("q"), "nodes": k.Nodes(), "node:<node>": k.Node("n"),

@@ -56,7 +56,7 @@ var sessionLosses = map[string]map[string]loss{
 func allLosses(script string) map[string]loss {
 	all := map[string]loss{}
 	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses, heldLosses, limitLosses, keyLosses, handlingLosses, indexLosses, planLosses, retentionLosses,
-		blobLosses, tokenLosses, recordLosses} {
+		blobLosses, tokenLosses, recordLosses, changeLosses} {
 		maps.Copy(all, table[script])
 	}
 	return all

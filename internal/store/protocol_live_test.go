@@ -124,6 +124,10 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 	haveBlob(t, sp)
 	putFilesCall(t, sp.Store).must(t)
 	grantCall(t, sp.Store).must(t)
+	entered(2)(t, sp)
+	if err := sp.Store.ShortenChanges(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
 	liveInQueues(t, sp)
 	sp.Open(t, storetest.Spec(func(s *task.Definition) {
 		storetest.SetArgv(s, "a")

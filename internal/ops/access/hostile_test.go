@@ -172,6 +172,15 @@ var deeds = []deed{
 		[]way{{"HGETALL :tokens"}, {"HGET :tokens id"}, {"HVALS :tokens"}}, nil,
 	},
 	{
+		"add entries to the log of changes, in any name", yes, no, yes, no,
+		[]way{{"RPUSH :changes x"}}, nil,
+	},
+	{
+		"remove or alter entries of the log of changes", yes, no, old, no,
+		[]way{{"LPOP :changes"}, {"DEL :changes"}, {"SET :changes x"}, {"EXPIRE :changes 0"}, {"SET :changes_gone 9"}, {"LPUSH :changes x"}},
+		nil,
+	},
+	{
 		"tell the programs of the namespace that something has changed", yes, yes, yes, no,
 		[]way{{"PUBLISH :changed x"}, {"PUBLISH :rules x"}}, nil,
 	},
