@@ -31,8 +31,7 @@ type caller struct{ by, request string }
 // that of a dry run, there is no entry. The entry is made after do, also if do returns an error; the error is that of do, or says that
 // there is no entry of what was changed. Within another Logged it only calls do.
 func (m *Manager) Logged(ctx context.Context, what, asked string, o ChangeOptions, do func(context.Context) error) error {
-	if outer := madeIn(ctx); outer != nil {
-		outer.add("", o.Reason, nil, nil)
+	if madeIn(ctx) != nil {
 		return do(ctx)
 	}
 	c, known := ctx.Value(callerKey{}).(caller)
@@ -66,10 +65,10 @@ func madeIn(ctx context.Context) *made {
 	return c
 }
 
-func (c *made) add(what, reason string, names []string, ids []int64) {
+func (c *made) add(what string, names []string, ids []int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entry.What, c.entry.Reason = cmp.Or(c.entry.What, what), cmp.Or(c.entry.Reason, reason)
+	c.entry.What = cmp.Or(c.entry.What, what)
 	c.names, c.ids = append(c.names, names...), append(c.ids, ids...)
 }
 
@@ -80,7 +79,7 @@ func (m *Manager) note(ctx context.Context, o ChangeOptions, what string, names 
 	}
 	return m.Logged(ctx, what, "", o, func(ctx context.Context) error {
 		if c := madeIn(ctx); c != nil {
-			c.add(what, "", names, ids)
+			c.add(what, names, ids)
 		}
 		return nil
 	})

@@ -54,7 +54,7 @@ func (w *ChangesWanted) since(ctx context.Context, m *manager.Manager) (time.Tim
 		return now.Add(-ago), nil
 	}
 	at, err := momentOf("since", w.Since, now)
-	if err != nil {
+	if err != nil || at.IsZero() {
 		err = &statemachine.FieldError{Field: "since", Value: w.Since, Want: "a time such as 2026-11-21T08:00:00Z, or how long ago, such as 12h or 7d"}
 	}
 	return at, err
