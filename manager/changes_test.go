@@ -44,7 +44,9 @@ var changing = []struct {
 	{"Hold", "hold 4-6 *3", func(ctx context.Context, m *Manager, o ChangeOptions) error {
 		return second(m.Hold(ctx, []int64{4, 5, 6, 99}, o))
 	}},
-	{"Unhold", "release 4 *1", func(ctx context.Context, m *Manager, o ChangeOptions) error { return second(m.Unhold(ctx, []int64{4}, o)) }},
+	{"Unhold", "release 4 *1", func(ctx context.Context, m *Manager, o ChangeOptions) error {
+		return second(m.Unhold(ctx, []int64{4}, o))
+	}},
 	{"SetMeta", "attr 1,5 *2", func(ctx context.Context, m *Manager, o ChangeOptions) error {
 		return second(m.SetMeta(ctx, []int64{1, 5}, map[string]string{"a": "SECRET"}, o))
 	}},

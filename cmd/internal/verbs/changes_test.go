@@ -16,7 +16,7 @@ import (
 // changing are calls of verbs that change something, the text of each entry behind them.
 var changing = [][2]string{
 	{"submit --program p -- SECRET", "submit j2 *1"},
-	{"submit --source command:echo -e A=SECRET -- x", "submit j3 *1"},
+	{"submit -e A=SECRET -- echo x", "submit j3 *1"},
 	{"hold 2-3 --reason late", "hold 2-3 *2 late"},
 	{"release j2", "release 2 (j2) *1"},
 	{"attr 2 b=SECRET a=SECRET", "attr 2 (set a,b) *1"},
