@@ -100,6 +100,7 @@ func TestHTTPIsWhatVerbsPrint(t *testing.T) {
 		"POST series/yearly/resume?dry_run=true":                                            "series resume yearly",
 		"DELETE series/yearly?dry_run=true":                                                 "series rm yearly",
 		"GET tokens":                                                                        "token ls",
+		"GET changes":                                                                       "changes",
 		"DELETE tokens/reader?dry_run=true":                                                 "token rm reader",
 	} {
 		parts := append(strings.Fields(request), "")
