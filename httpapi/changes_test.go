@@ -11,9 +11,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// changing are requests that change something, by the ids of operations, and what the log of changes says of each.
+// changing are requests that change something, by the ids of operations, and what the log of changes says of each: of submissions nothing.
 var changing = []struct{ id, method, path, body, want string }{
-	{"submit-tasks", http.MethodPost, "/tasks", `{"source":"command:echo","input":"SECRET","variables":{"A":"SECRET"}}`, "submit j1 *1"},
+	{"submit-tasks", http.MethodPost, "/tasks", `{"source":"command:echo","input":"SECRET","variables":{"A":"SECRET"}}`, ""},
 	{"hold-tasks", http.MethodPost, "/tasks/hold", `{"tasks":["2","77"],"reason":"late"}`, "hold 2 *1 late"},
 	{"release-tasks", http.MethodPost, "/tasks/release", `{"queue":"default","state":["blocked"]}`, "release 2 (all state=blocked queue=default) *1"},
 	{"attr-tasks", http.MethodPost, "/tasks/attr", `{"tasks":["2"],"set":{"b":"SECRET","a":"SECRET"}}`, "attr 2 (set a,b) *1"},
@@ -31,7 +31,7 @@ var changing = []struct{ id, method, path, body, want string }{
 	{"drain-worker", http.MethodPost, "/workers/all/drain", "", "worker drain w1 *1"},
 	{"undrain-worker", http.MethodPost, "/workers/w1/undrain", "", "worker undrain w1 *1"},
 	{"stop-worker", http.MethodPost, "/workers/w1/stop", "", "worker stop w1 *1"},
-	{"submit-plan", http.MethodPost, "/plans", "steps: {a: {source: 'command:echo', input: SECRET}}", "plan submit j2 *1"},
+	{"submit-plan", http.MethodPost, "/plans", "steps: {a: {source: 'command:echo', input: SECRET}}", ""},
 	{"hold-plan", http.MethodPost, "/plans/2/hold", `{"reason":"late"}`, "plan hold j2 *1 late"},
 	{"resume-plan", http.MethodPost, "/plans/2/resume", "", "plan resume j2 *1"},
 	{"", http.MethodPost, "/tasks/cancel", `{"tasks":["j2"]}`, "cancel 5 (j2) *1"},
@@ -78,6 +78,7 @@ func TestEachOperationLeavesAnEntry(t *testing.T) {
 	}
 	worktest.Drain(t, sp.Store, worktest.Echo)
 	secret := c.token
+	var want []string
 	for i, op := range changing {
 		kind := "application/json"
 		if op.id == "submit-plan" {
@@ -87,9 +88,11 @@ func TestEachOperationLeavesAnEntry(t *testing.T) {
 		if w.Code >= http.StatusBadRequest {
 			t.Errorf("%s: %d %s", op.id, w.Code, w.Body)
 		}
-		said := c.said(t)
-		if want := fmt.Sprintf("token a-admin r-%d: %s", i, op.want); len(said) != i+1 || said[i] != want {
-			t.Fatalf("%s left %q, want %q", op.id, said[min(i, len(said)):], want)
+		if op.want != "" {
+			want = append(want, fmt.Sprintf("token a-admin r-%d: %s", i, op.want))
+		}
+		if said := c.said(t); !slices.Equal(said, want) {
+			t.Fatalf("%s left %q, want %q", op.id, said, want[max(0, len(want)-1):])
 		}
 	}
 	for _, text := range sp.Raw.LRange(t.Context(), sp.Key("changes"), 0, -1).Val() {
@@ -110,8 +113,8 @@ func TestEachOperationLeavesAnEntry(t *testing.T) {
 	}
 	c.send(t, http.MethodDelete, "/queues/default", "")
 	c.send(t, http.MethodPost, "/tasks?dry_run=true", `{"source":"command:echo"}`)
-	if n := len(c.said(t)); n != len(changing) {
-		t.Errorf("what changed nothing left %q", c.said(t)[len(changing):])
+	if n := len(c.said(t)); n != len(want) {
+		t.Errorf("what changed nothing left %q", c.said(t)[len(want):])
 	}
 }
 

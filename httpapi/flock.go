@@ -40,7 +40,7 @@ func mountFlock(mux *http.ServeMux, o *Options) {
 	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	add := doorVerb{may: mayChange, do: f.addFunction}
 	fn := map[string]doorVerb{get: {may: mayRead, do: f.getFunction}, http.MethodHead: {may: mayRead, do: f.getFunction}}
-	addTask, addWorker := doorVerb{may: mayChange, do: f.addTask}, doorVerb{may: mayWork, do: f.addWorker, work: true}
+	addTask, addWorker := doorVerb{may: mayChange, do: f.addTask, work: true}, doorVerb{may: mayWork, do: f.addWorker, work: true}
 	reserve := doorVerb{may: mayWork, do: f.reserve, work: true}
 	for path, verbs := range map[string]map[string]doorVerb{
 		"/{$}":  {get: {may: mayRead, do: f.page}, http.MethodHead: {may: mayRead, do: f.page}},

@@ -15,7 +15,7 @@ import (
 )
 
 // WithCaller names who wants the changes that are made with the context it returns, and the request that they belong to, empty for none.
-// Each such change, a submission too, leaves an entry in the log of changes ([Manager.Changes]); none does if by is empty. Without a caller
+// Each such change leaves an entry in the log of changes ([Manager.Changes]), but not a submission; none does if by is empty. Without a caller
 // only changes leave one whose [ChangeOptions] have another By than the name of the manager: a program that opens and steers its own
 // tasks leaves none, and pays nothing.
 func WithCaller(ctx context.Context, by, request string) context.Context {

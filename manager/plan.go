@@ -29,9 +29,6 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (task.PlanID,
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)
 	}
-	if err == nil && !spec.Job { // the submission tells of a job, if it opens tasks
-		err = m.note(ctx, ChangeOptions{}, "plan submit", []string{plans.JobName(id)}, nil)
-	}
 	return id, err
 }
 

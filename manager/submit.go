@@ -57,7 +57,7 @@ func (m *Manager) Submit(ctx context.Context, spec task.Spec, opts ...SubmitOpti
 	if err != nil {
 		return task.Opened{}, fmt.Errorf("submit: %w", err)
 	}
-	return sub.opened[0], sub.note(ctx)
+	return sub.opened[0], nil
 }
 
 // SubmitAll opens many tasks in batches of [manager] batch_size and returns them in
@@ -81,29 +81,10 @@ func (m *Manager) SubmitAll(ctx context.Context, specs iter.Seq[task.Spec], opts
 	if sub.job != nil {
 		err = sub.endJob(ctx, err)
 	}
-	logged := sub.note(ctx)
 	if err != nil {
 		return sub.opened, sub.failed(err)
 	}
-	return sub.opened, logged
-}
-
-// note puts what was opened into the log of changes, if somebody wants that to be known.
-func (s *submission) note(ctx context.Context) error {
-	if _, known := ctx.Value(callerKey{}).(caller); !known && madeIn(ctx) == nil {
-		return nil
-	}
-	var ids []int64
-	for _, o := range s.opened {
-		if !o.Existing {
-			ids = append(ids, o.ID)
-		}
-	}
-	var names []string
-	if s.job != nil && len(ids) > 0 {
-		names = []string{plans.JobName(s.plan)}
-	}
-	return s.m.note(ctx, ChangeOptions{}, "submit", names, ids)
+	return sub.opened, nil
 }
 
 // openBatch may send the request several times: its key makes that safe.

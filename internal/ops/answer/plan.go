@@ -50,14 +50,6 @@ func (p *PlanFile) All() []task.Spec {
 // goes on where it was cut off. An error with an id is about a plan that was not made to its end; if it matches [task.ErrRequestKey],
 // the key was used for that plan, which has other tasks.
 func (p *PlanFile) Open(ctx context.Context, m *manager.Manager, key string) (id task.PlanID, opened []task.Opened, err error) {
-	err = m.Logged(ctx, "plan submit", "", manager.ChangeOptions{}, func(ctx context.Context) error {
-		id, opened, err = p.open(ctx, m, key)
-		return err
-	})
-	return id, opened, err
-}
-
-func (p *PlanFile) open(ctx context.Context, m *manager.Manager, key string) (id task.PlanID, opened []task.Opened, err error) {
 	id, err = m.NewPlan(ctx, task.PlanSpec{
 		Name: p.Name, OnFailure: task.OnFailure(p.OnFailure), RequestKey: key, Contents: manager.Digest(p.Tasks, p.Later),
 	})
