@@ -24,6 +24,8 @@ type Daemon struct {
 	Role string
 	// Name is the name of this one, File its configuration.
 	Name, File string
+	// URL is where it reaches its site, if not at Redis.
+	URL string
 	// Before, if not nil, comes before anything is served.
 	Before func(*config.File) error
 }
@@ -36,7 +38,11 @@ func RunDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon, run func(contex
 	if err := config.ValidName(d.Role, d.Name); err != nil {
 		return err
 	}
-	cfg, err := config.Load(d.File, d.Kind, config.WithSettings(flags.Settings...))
+	opts := []config.Option{config.WithSettings(flags.Settings...)}
+	if d.URL != "" {
+		opts = append(opts, config.WithoutRedis())
+	}
+	cfg, err := config.Load(d.File, d.Kind, opts...)
 	if err != nil {
 		return err
 	}
@@ -48,8 +54,12 @@ func RunDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon, run func(contex
 		return err
 	}
 	outliveConnection()
-	log.Info(fmt.Sprintf("initializing '%s' for namespace '%s' (config: '%s')", d.Name, cfg.TDF.Namespace, d.File),
-		d.Role, d.Name, "namespace", cfg.TDF.Namespace, "config", d.File, "pid", os.Getpid())
+	kind, site := "namespace", cfg.TDF.Namespace
+	if d.URL != "" {
+		kind, site = "url", d.URL
+	}
+	log.Info(fmt.Sprintf("initializing '%s' for %s '%s' (config: '%s')", d.Name, kind, site, d.File),
+		d.Role, d.Name, kind, site, "config", d.File, "pid", os.Getpid())
 	LogWarnings(log, cfg)
 	if d.Before != nil {
 		if err := d.Before(cfg); err != nil {

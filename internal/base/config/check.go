@@ -305,7 +305,21 @@ func (l *loader) checkWorker() {
 			"with sentinel or cluster, an address where nobody listens does not prove that Redis is away: another may serve",
 			"write on_redis_loss=stop")
 	}
+	if l.withoutRedis {
+		l.checkDistant()
+	}
 	if w.MemoryMax > 0 && w.MemoryMax < mib {
 		l.refuse("worker", "memory_max", "less than any program needs", "write a size of at least 1MiB, for example 512MiB, or 0 for no limit")
+	}
+}
+
+// checkDistant refuses settings of [worker] that cannot be kept over HTTP.
+func (l *loader) checkDistant() {
+	w := &l.file.Worker
+	if w.OnRedisLoss == FinishOnLoss {
+		l.refuse("worker", "on_redis_loss", "over HTTP a worker cannot know that nobody reaches Redis", "write on_redis_loss=stop")
+	}
+	if w.OutputLimit > mib {
+		l.refuse("worker", "output_limit", "more than a report over HTTP may have", "write 1MiB; output_max keeps what is longer")
 	}
 }

@@ -47,6 +47,12 @@ func WithValues(values ...Value) Option {
 	return func(l *loader) { l.values = append(l.values, values...) }
 }
 
+// WithoutRedis is for a worker that reaches its site over HTTP: the sections [redis] and [tdf] may be missing, and what [redis] sets
+// counts for nothing.
+func WithoutRedis() Option {
+	return func(l *loader) { l.withoutRedis = true }
+}
+
 // Value is the text of a key that a program gives, and what the program calls it.
 type Value struct{ Section, Key, Text, Name string }
 
@@ -110,6 +116,8 @@ type loader struct {
 	values   []Value
 	sections map[string]bool // sections the file has
 	problems []*Error
+
+	withoutRedis bool
 }
 
 func newLoader(path string, need Kind) *loader {
@@ -144,7 +152,7 @@ const (
 // put stores a setting unless a stronger source has given the key.
 func (l *loader) put(section, key string, s setting) {
 	name := section + "." + key
-	if old, ok := l.file.settings[name]; ok && old.level > s.level {
+	if old, ok := l.file.settings[name]; ok && old.level > s.level || l.withoutRedis && section == "redis" {
 		return
 	}
 	l.file.settings[name] = s
@@ -168,7 +176,9 @@ func (l *loader) applyKey(sec section, k key) {
 		s.text = k.fallback
 	}
 	if k.required && s.text == "" {
-		l.reportMissing(sec, k, s)
+		if !l.withoutRedis { // no other key is required
+			l.reportMissing(sec, k, s)
+		}
 		return
 	}
 	if err := k.parse(s.text); err != nil {
@@ -212,7 +222,7 @@ func (l *loader) fault(section string, k key, s setting, err error) *Error {
 // neither the file nor anything else mentions.
 func (l *loader) requireSections() {
 	for _, sec := range l.schema {
-		if !sec.required || l.present(sec.name) || l.unreadable() {
+		if !sec.required || l.withoutRedis || l.present(sec.name) || l.unreadable() {
 			continue
 		}
 		l.report(&Error{

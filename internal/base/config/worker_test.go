@@ -172,3 +172,28 @@ func TestRlimit(t *testing.T) {
 		}
 	}
 }
+
+// A worker over HTTP needs no [redis], and is not bothered with what one says; what it cannot keep is refused.
+func TestWithoutRedis(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "[worker]\nslots=3\n", "[redis]\nhost=embedded\npassword_file=/no/such\ncert_file=/no/such\n[worker]\nslots=3\n"} {
+		if f := mustLoad(t, text, ForWorker, WithoutRedis()); f.Redis.Host != "localhost" || text != "" && f.Worker.Slots != 3 {
+			t.Errorf("%q: %v, %+v", text, f.Redis, f.Worker)
+		}
+	}
+	for line, want := range map[string]string{
+		"on_redis_loss=finish":  "write on_redis_loss=stop",
+		"output_limit=1048577":  "output_max keeps",
+		"output_limt=1":         "output_limit",
+		"[redis]\npasword=1":    "password",
+		"[tdf]\nnamespace=a b ": "namespace",
+	} {
+		if e := refused(t, "[worker]\n"+line+"\n", ForWorker, WithoutRedis()); !strings.Contains(e.Error(), want) {
+			t.Errorf("%s: %v", line, e)
+		}
+	}
+	if _, err := load(t, "[worker]\nslots=3\n", ForWorker); err == nil {
+		t.Error("with Redis a configuration needs no [redis]")
+	}
+	mustLoad(t, minimal+"[worker]\noutput_limit=2MiB\non_redis_loss=finish\n", ForWorker)
+}
