@@ -61,6 +61,23 @@ func (a *api) putBlob(ctx context.Context, in *blobIn) (_ *blobPut, err error) {
 		return nil, err
 	}
 	defer a.uploads.leave()
+	file, err := a.received(ctx, in.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	defer callerOf(ctx).sent.done()
+	defer func() { err = errors.Join(err, file.Close()) }()
+	out := &blobPut{Status: http.StatusOK, Location: root + "/blobs/" + in.SHA256}
+	if _, err := a.m.BlobSize(ctx, in.SHA256); err != nil {
+		out.Status = http.StatusCreated // or Redis does not answer, which PutBlob says
+	}
+	out.Body.Bytes = file.Size()
+	out.Body.Blob, err = a.m.PutBlob(ctx, in.SHA256, file.Size(), file)
+	return out, err
+}
+
+// received is the body of a request, which must have that hash. The caller closes it.
+func (a *api) received(ctx context.Context, sha256 string) (*disk.Scratch, error) {
 	limit, err := a.m.BlobLimit(ctx)
 	if err != nil {
 		return nil, err
@@ -69,24 +86,17 @@ func (a *api) putBlob(ctx context.Context, in *blobIn) (_ *blobPut, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
 	s := callerOf(ctx).sent
 	if err := s.to(file, limit); err != nil {
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
-	defer s.done()
-	if is := file.SHA256(); is != in.SHA256 {
-		return nil, newProblem(http.StatusUnprocessableEntity,
+	if is := file.SHA256(); is != sha256 {
+		s.done()
+		return nil, errors.Join(newProblem(http.StatusUnprocessableEntity,
 			fmt.Sprintf("the body of %d bytes has the SHA-256 %s; nothing was done", file.Size(), is),
-			&huma.ErrorDetail{Location: "path.sha256", Value: in.SHA256, Message: "want " + is})
+			&huma.ErrorDetail{Location: "path.sha256", Value: sha256, Message: "want " + is}), file.Close())
 	}
-	out := &blobPut{Status: http.StatusOK, Location: root + "/blobs/" + in.SHA256}
-	if _, err := a.m.BlobSize(ctx, in.SHA256); err != nil {
-		out.Status = http.StatusCreated // or Redis does not answer, which PutBlob says
-	}
-	out.Body.Bytes = file.Size()
-	out.Body.Blob, err = a.m.PutBlob(ctx, in.SHA256, file.Size(), file)
-	return out, err
+	return file, nil
 }
 
 // blobOut is a blob that is asked for.

@@ -90,7 +90,7 @@ func (f *flock) worker(ctx context.Context, q *doorRequest) (*flockWorker, error
 	case !strings.HasPrefix(w.Identity, "http "+identity(q.caller)):
 		return nil, newProblem(http.StatusForbidden, fmt.Sprintf("worker %d has registered with another token; use that", wid))
 	}
-	standing, err := f.gateway.Renew(ctx, w.Name, w.Incarnation, len(w.Tasks))
+	standing, err := f.gateway.Renew(ctx, w.Name, &worker.SessionBeat{Incarnation: w.Incarnation, Busy: len(w.Tasks)})
 	if errors.Is(err, worker.ErrLeaseLost) {
 		return nil, gone
 	}

@@ -77,8 +77,11 @@ func failure(ctx context.Context, log *slog.Logger, err error) error {
 		return newProblem(http.StatusInsufficientStorage, err.Error())
 	case errors.As(err, &taken):
 		w := &taken.Holder
-		return newProblem(http.StatusConflict, fmt.Sprintf("a worker %s runs at %s, node %s, and was heard of %v ago: stop it, or, if it is "+
-			"dead or this one itself, register with take_over", w.Name, w.Host, w.Node, timing.ToStd(taken.Silent).Round(time.Second)))
+		detail := fmt.Sprintf("a worker %s runs at %s, node %s, and was heard of %v ago: stop it, or, if it is "+
+			"dead or this one itself, register with take_over", w.Name, w.Host, w.Node, timing.ToStd(taken.Silent).Round(time.Second))
+		return newProblem(http.StatusConflict, detail, &huma.ErrorDetail{
+			Location: "name", Message: "is taken", Value: worker.HolderOf(taken),
+		})
 	case errors.Is(err, worker.ErrLeaseLost):
 		return newProblem(http.StatusGone, err.Error())
 	case errors.Is(err, task.ErrUnreachable):

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,8 +18,11 @@ const MostWaiting = 1000
 // workTag is the noun of what workers ask.
 const workTag = "work"
 
-// mostTurn is the longest body of a turn: it has what programs have written.
-const mostTurn = 4 << 20
+// mostTurn is the longest body of a turn, turnTimeout the longest time to send it: it has what programs have written.
+const (
+	mostTurn    = 6 << 20
+	turnTimeout = time.Minute
+)
 
 // work serves workers that do not reach Redis.
 func (a *api) work() {
@@ -42,17 +47,76 @@ func (a *api) work() {
 	turn := work(http.MethodPost, "/turn", "take-turn", "Report on rounds, and get tasks",
 		"Reports are made first, each on its own. Sent again they are answered, and nothing is recorded twice; a claim that is sent again "+
 			"under its name gets the same tasks."+over)
-	turn.change = func(op *huma.Operation) { op.MaxBodyBytes = mostTurn }
+	turn.change = func(op *huma.Operation) { op.MaxBodyBytes, op.BodyReadTimeout = mostTurn, turnTimeout }
 	add(a, turn, a.takeTurn)
 	news := work(http.MethodPost, "/news", "tell-news", "Tell how a round comes along",
 		"Progress, lines for the log, attributes, and parts of the output for those who follow the task."+over)
 	news.status = http.StatusNoContent
 	add(a, news, a.tellNews)
+	a.wholeWork(work)
 	blob := work(http.MethodGet, "/blobs/{sha256}", "get-work-blob", "Get what a task reads from stdin, or a packed program", rangesHelp)
 	blob.change = a.streaming(anyBytes)
 	add(a, blob, func(ctx context.Context, in *workBlobIn) (*huma.StreamResponse, error) {
 		return a.getBlob(ctx, &blobOut{SHA256: in.SHA256})
 	})
+}
+
+// wholeWork serves what only a tdf-worker asks.
+func (a *api) wholeWork(work func(method, path, id, does, detail string) operation) {
+	add(a, work(http.MethodGet, "/site", "get-work-site", "Get what a worker has to know before it registers", ""), a.workSite)
+	add(a, work(http.MethodPost, "/question", "ask-question", "Ask about a round that the worker runs",
+		"What the tasks have brought that it needs, fields of its record, which version others run or keep. 409 means that the round is over."),
+		a.askQuestion)
+	files := work(http.MethodPut, "/files/{sha256}", "put-work-files", "Put what a round returns, before it is reported",
+		"The body, up to [server] blob_limit, must have that hash. 409 means that the worker holds no round, 507 that there is no room.")
+	files.status = http.StatusCreated
+	add(a, files, a.putWorkFiles)
+	put := a.huma.OpenAPI().Paths[root+"/workers/{name}/files/{sha256}"].Put
+	put.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		anyBytes: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+	}}
+}
+
+type workSiteIn struct {
+	Name string `path:"name" maxLength:"128" doc:"Name of the worker: that of the token."`
+}
+
+func (a *api) workSite(ctx context.Context, _ *workSiteIn) (*body[worker.SiteView], error) {
+	site, err := a.gateway.Site(ctx)
+	return &body[worker.SiteView]{site}, err
+}
+
+type questionIn struct {
+	Name string `path:"name" maxLength:"128" doc:"Name of the worker: that of the token."`
+	Body worker.RoundQuestion
+}
+
+func (a *api) askQuestion(ctx context.Context, in *questionIn) (*body[worker.RoundFacts], error) {
+	facts, err := a.gateway.Ask(ctx, in.Name, &in.Body)
+	return &body[worker.RoundFacts]{facts}, err
+}
+
+type workFilesIn struct {
+	Name   string `path:"name" maxLength:"128" doc:"Name of the worker: that of the token."`
+	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"The SHA-256 of the bytes, in hex."`
+	Spare  bool   `query:"spare" doc:"Nobody has asked for them: they may find less room."`
+}
+
+func (a *api) putWorkFiles(ctx context.Context, in *workFilesIn) (_ *struct{}, err error) {
+	if err := a.uploads.enter("uploads"); err != nil {
+		return nil, err
+	}
+	defer a.uploads.leave()
+	if err := a.gateway.Holds(ctx, in.Name); err != nil {
+		return nil, err
+	}
+	file, err := a.received(ctx, in.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	defer callerOf(ctx).sent.done()
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return nil, a.gateway.PutFiles(ctx, in.Name, in.SHA256, file.Size(), file, !in.Spare)
 }
 
 type sessionIn struct {
@@ -74,14 +138,11 @@ func (a *api) beginSession(ctx context.Context, in *sessionIn) (*body[sessionBeg
 
 type heartbeatIn struct {
 	Name string `path:"name" maxLength:"128" doc:"Name of the worker: that of the token."`
-	Body struct {
-		Incarnation int64 `json:"incarnation" minimum:"1" doc:"Number of the session."`
-		Busy        int   `json:"busy,omitempty" minimum:"0" maximum:"1000" doc:"How many rounds it runs, for those who look at workers."`
-	}
+	Body worker.SessionBeat
 }
 
 func (a *api) keepSession(ctx context.Context, in *heartbeatIn) (*body[worker.Standing], error) {
-	standing, err := a.gateway.Renew(ctx, in.Name, in.Body.Incarnation, in.Body.Busy)
+	standing, err := a.gateway.Renew(ctx, in.Name, &in.Body)
 	return &body[worker.Standing]{standing}, err
 }
 

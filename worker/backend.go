@@ -136,6 +136,9 @@ var errHolding = conn.ErrHolding
 // avoidField says to which workers a task is left, and until when.
 const avoidField = tasks.AvoidField
 
+// planField is the field of a task that names its plan, or its job.
+const planField = tasks.PlanField
+
 // newToken returns a text that no other process makes.
 var newToken = conn.NewToken
 

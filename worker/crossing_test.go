@@ -63,7 +63,7 @@ func TestCancelMeetsTheGateway(t *testing.T) {
 	}
 	s.askStop(t, id)
 	g := Gateway{site: s.Store}
-	out, err := g.commit(t.Context(), []Commit{commit}, held.Task.Current.Running)
+	out, err := g.commit(t.Context(), []Commit{commit}, held.Task.Current.Running, false)
 	if err != nil || len(out) != 1 || out[0].Err != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -81,7 +81,7 @@ func TestGatewayMissesAResult(t *testing.T) {
 	held := s.Claim(t, "w", 2)
 	held[0].Spec.Needs, held[1].Spec.Params = []task.Need{{Task: 99}}, []byte(`{"a":`)
 	g := Gateway{site: s.Store}
-	all, err := g.assigned(t.Context(), &remote{Session: Session{Name: "w"}, clock: newClock(held[0].Task.Current.Running)}, held)
+	all, err := g.assigned(t.Context(), &guest{Session: Session{Name: "w"}, clock: newClock(held[0].Task.Current.Running)}, held)
 	if err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}

@@ -24,14 +24,15 @@ type Gateway struct {
 	close func() error
 
 	mu       sync.Mutex
-	sessions map[string]*remote // by the names of the workers, as they were seen last
-	rules    chan struct{}      // closed when the rules change, which begins another one
+	sessions map[string]*guest // by the names of the workers, as they were seen last
+	rules    chan struct{}     // closed when the rules change, which begins another one
 }
 
 // gatewaySite is what a gateway talks to.
 type gatewaySite interface {
 	Backend
 	Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error)
+	Now(ctx context.Context) (statemachine.Time, error)
 	TasksByID(ctx context.Context, ids []int64) ([]*Former, error)
 }
 
@@ -65,8 +66,8 @@ func (g *Gateway) untilRules(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// remote is the session of a worker that speaks through a gateway.
-type remote struct {
+// guest is the session of a worker that speaks through a gateway.
+type guest struct {
 	Session
 
 	mu      sync.Mutex // held from a claim to its answer, but not while that waits
@@ -74,6 +75,7 @@ type remote struct {
 	clock   redisClock
 	renewed time.Time // when a heartbeat was sent last
 	stops   []Stop    // as it said
+	follows []Follows // as it said
 	told    Standing  // what the worker has been told
 }
 
@@ -87,6 +89,16 @@ type Standing struct {
 	Order task.WorkerCommand `json:"order" doc:"drain: it gets no tasks; stop: it is to end; or empty."`
 	// Stops are rounds that the worker is to end.
 	Stops []Stop `json:"stops" doc:"Rounds that it is to end."`
+	// Followed are tasks whose output somebody reads just now.
+	Followed []Follows `json:"followed" doc:"Tasks whose output somebody reads just now: news may have it."`
+	// Now is the time of the site.
+	Now time.Time `json:"now" doc:"Time of the site."`
+}
+
+// Follows is a task whose output somebody reads, all of it from the beginning, since a time.
+type Follows struct {
+	Task  int64     `json:"task" doc:"Id of the task."`
+	Since time.Time `json:"since" doc:"When the last of its readers began, who wants it from its beginning."`
 }
 
 // Stop is a round that a worker is to end.
@@ -108,10 +120,17 @@ type SessionRequest struct {
 	Classes      string `json:"classes,omitempty" maxLength:"2000" doc:"As [worker] classes." example:"encode"`
 	MaxThreads   string `json:"maxthreads,omitempty" doc:"As [worker] maxthreads."`
 	HandlersOnly bool   `json:"handlers_only,omitempty" doc:"It takes no task without a class."`
+	// Host is the name that its host has, Containment what keeps its programs in; for people.
+	Host        string `json:"host,omitempty" maxLength:"255" doc:"The name of its host, for people; by default the address that it asks from."`
+	Containment string `json:"containment,omitempty" maxLength:"100" doc:"What keeps its programs in, for people."`
 	// Identity is unlike that of any other start of a process: a request that is sent again with it begins no other session.
-	Identity string `json:"identity,omitempty" maxLength:"100" doc:"A text unlike that of any other start of a process."`
+	Identity string `json:"identity,omitempty" maxLength:"200" doc:"A text unlike that of any other start of a process."`
 	// TakeOver says that the process that has the name is dead, or the caller itself.
 	TakeOver bool `json:"take_over,omitempty" doc:"The process that has the name is dead, or this one itself; its session is over then."`
+	// Replaces is the session that the caller knows to be dead, of all that may have the name.
+	Replaces int64 `json:"replaces,omitempty" minimum:"1" doc:"The same of one session alone: its number."`
+	// Keep says that tasks of an earlier session are not given up yet.
+	Keep bool `json:"keep,omitempty" doc:"While an earlier session holds tasks, none begins: incarnation is 0, and lost are those tasks, to report first."`
 }
 
 // registration is what the site is told of a worker. The error is a *statemachine.FieldError.
@@ -123,11 +142,14 @@ func (r *SessionRequest) registration(name, host string) (task.Registration, err
 		return task.Registration{}, err
 	}
 	return task.Registration{
-		Name: name, Node: cmp.Or(r.Node, host), Host: host, PID: r.PID, Identity: "http " + cmp.Or(r.Identity, newToken()), Version: r.Version,
-		Containment: "http", Slots: max(1, r.Slots), Env: w.Env, Labels: w.Labels, Resources: w.Resources, Classes: w.Classes,
+		Name: name, Node: cmp.Or(r.Node, host), Host: cmp.Or(r.Host, host), PID: r.PID, Identity: overHTTP + cmp.Or(r.Identity, newToken()),
+		Version: r.Version, Containment: cmp.Or(r.Containment, "http"), Replaces: r.Replaces, Slots: max(1, r.Slots), Env: w.Env, Labels: w.Labels, Resources: w.Resources, Classes: w.Classes,
 		MaxThreads: w.MaxThreads, HandlersOnly: r.HandlersOnly,
 	}, nil
 }
+
+// overHTTP begins the identity of a worker that speaks through a gateway.
+const overHTTP = "http "
 
 // offered reads texts of [worker].
 func offered(texts map[string]string) (config.Worker, error) {
@@ -139,8 +161,8 @@ func offered(texts map[string]string) (config.Worker, error) {
 }
 
 // Register begins a session of a worker at a host. While another process has the name the error is a [*NameTakenError],
-// unless this one takes over. What an earlier session of the name still held is lost, and returned. The error is a
-// *statemachine.FieldError, and nothing happens, if the worker cannot offer what it does.
+// unless this one takes over. What an earlier session of the name still held is lost, and returned; with Keep it is only returned,
+// and no session begins. The error is a *statemachine.FieldError, and nothing happens, if the worker cannot offer what it does.
 func (g *Gateway) Register(ctx context.Context, name, host string, r *SessionRequest) (_ Standing, lost []int64, err error) {
 	said, err := r.registration(name, host)
 	if err != nil {
@@ -158,6 +180,12 @@ func (g *Gateway) Register(ctx context.Context, name, host string, r *SessionReq
 		}
 		if len(got.Former) == 0 {
 			return g.remember(&said, got.Session, got.Now).standing(), lost, nil
+		}
+		if r.Keep {
+			for i := range got.Former {
+				lost = append(lost, got.Former[i].ID)
+			}
+			return noStanding(got.Now), lost, nil
 		}
 		orders, err := losses(name, &got)
 		if err != nil {
@@ -197,8 +225,8 @@ func losses(name string, r *Registered) (orders []Commit, err error) {
 }
 
 // remember keeps a session that is known to exist.
-func (g *Gateway) remember(r *task.Registration, session Session, now statemachine.Time) *remote {
-	s := &remote{Session: session, clock: newClock(now), renewed: time.Now()}
+func (g *Gateway) remember(r *task.Registration, session Session, now statemachine.Time) *guest {
+	s := &guest{Session: session, clock: newClock(now), renewed: time.Now()}
 	s.claims = newClaimer(g.site, newRulebook(g.site, r.Offer(), func() int { return 0 }, func() {}))
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -210,7 +238,7 @@ func (g *Gateway) remember(r *task.Registration, session Session, now statemachi
 }
 
 // session is that of a worker. The error matches [ErrLeaseLost] if it is over.
-func (g *Gateway) session(ctx context.Context, name string, incarnation int64) (*remote, error) {
+func (g *Gateway) session(ctx context.Context, name string, incarnation int64) (*guest, error) {
 	g.mu.Lock()
 	s := g.sessions[name]
 	g.mu.Unlock()
@@ -233,36 +261,55 @@ func (g *Gateway) session(ctx context.Context, name string, incarnation int64) (
 	return s, nil
 }
 
-// Renew is the heartbeat of a worker that runs busy rounds. The error matches [ErrLeaseLost] if its session is over.
-func (g *Gateway) Renew(ctx context.Context, name string, incarnation int64, busy int) (Standing, error) {
-	s, err := g.session(ctx, name, incarnation)
+// SessionBeat is the heartbeat of a worker.
+type SessionBeat struct {
+	Incarnation int64 `json:"incarnation" minimum:"1" doc:"Number of the session."`
+	// Busy is how many rounds it runs; the rest is what a tdf-worker says of itself, for those who look at workers.
+	Busy   int              `json:"busy,omitempty" minimum:"0" maximum:"1000" doc:"How many rounds it runs, for those who look at workers."`
+	Stuck  int              `json:"stuck,omitempty" minimum:"0" maximum:"1000" doc:"How many slots hold a round that does not end."`
+	State  task.WorkerState `json:"state,omitempty" enum:"ready,draining,drained" doc:"What it does; by default as it is ordered."`
+	Reason string           `json:"reason,omitempty" maxLength:"2000" doc:"Why it takes no tasks."`
+	Queues []task.QueueUse  `json:"queues,omitempty" maxItems:"1000" doc:"What it has for which queue."`
+}
+
+// Renew is the heartbeat of a worker. The error matches [ErrLeaseLost] if its session is over.
+func (g *Gateway) Renew(ctx context.Context, name string, b *SessionBeat) (Standing, error) {
+	s, err := g.session(ctx, name, b.Incarnation)
 	if err != nil {
 		return Standing{}, err
 	}
-	err = g.renew(ctx, s, busy)
+	err = g.renew(ctx, s, b)
 	return s.standing(), err
 }
 
-func (g *Gateway) renew(ctx context.Context, s *remote, busy int) error {
+// heartbeat is what the site is told.
+func (b *SessionBeat) heartbeat(order task.WorkerCommand, quarantined string) Heartbeat {
+	h := Heartbeat{State: b.State, Busy: b.Busy, Stuck: b.Stuck, Queues: b.Queues, Reason: cmp.Or(b.Reason, quarantined)}
+	switch {
+	case h.State != "":
+	case order == task.NoCommand:
+		h.State = task.WorkerReady
+	case h.Busy == 0:
+		h.State = task.WorkerDrained
+	default:
+		h.State = task.WorkerDraining
+	}
+	return h
+}
+
+func (g *Gateway) renew(ctx context.Context, s *guest, b *SessionBeat) error {
 	s.mu.Lock()
 	session := s.Session
 	s.mu.Unlock()
-	h := Heartbeat{State: task.WorkerReady, Busy: busy, Reason: s.claims.rules.last().quarantined}
-	if session.Order != task.NoCommand {
-		h.State = task.WorkerDraining
-		if busy == 0 {
-			h.State = task.WorkerDrained
-		}
-	}
 	sent := time.Now()
-	r, err := g.site.Renew(ctx, session, h)
+	r, err := g.site.Renew(ctx, session, b.heartbeat(session.Order, s.claims.rules.last().quarantined))
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.renewed, s.Lease, s.Order = sent, cmp.Or(r.Lease, s.Lease), r.Order
-	s.stops = nil
+	s.renewed, s.Lease, s.Order, s.clock = sent, cmp.Or(r.Lease, s.Lease), r.Order, newClock(r.Now)
+	s.stops, s.follows = nil, nil
 	for _, id := range r.Stops {
 		s.stops = append(s.stops, Stop{Task: id, Ended: EndedCancelled})
 	}
@@ -271,21 +318,30 @@ func (g *Gateway) renew(ctx context.Context, s *remote, busy int) error {
 			s.stops = append(s.stops, Stop{Task: id, Ended: EndedOverdue})
 		}
 	}
+	for _, f := range r.Followed {
+		s.follows = append(s.follows, Follows{Task: f.ID, Since: task.Moment(f.Since)})
+	}
 	return nil
 }
 
 // standing is what the worker is told now.
-func (s *remote) standing() Standing {
+func (s *guest) standing() Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = Standing{
 		Incarnation: s.Incarnation, Lease: task.Seconds(timing.ToStd(s.Lease)), Order: s.Order, Stops: append([]Stop{}, s.stops...),
+		Followed: append([]Follows{}, s.follows...), Now: task.Moment(s.clock.now()),
 	}
 	return s.told
 }
 
+// noStanding is that of a worker without a session.
+func noStanding(now statemachine.Time) Standing {
+	return Standing{Stops: []Stop{}, Followed: []Follows{}, Now: task.Moment(now)}
+}
+
 // untold reports whether the worker is to do something that it has not been told: then it waits no longer.
-func (s *remote) untold() bool {
+func (s *guest) untold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Order == task.CommandStop && s.told.Order != s.Order ||
@@ -293,19 +349,30 @@ func (s *remote) untold() bool {
 }
 
 // ordered reports whether an operator wants the worker to get nothing.
-func (s *remote) ordered() bool {
+func (s *guest) ordered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Order != task.NoCommand
 }
 
-// due reports whether a heartbeat is due: a third of the lease after the last.
-func (s *remote) due() bool { return s.untilBeat() <= 0 }
+// usualBeats is the time between two heartbeats for the usual lease.
+const usualBeats = 5 * time.Second
 
-func (s *remote) untilBeat() time.Duration {
+// due reports whether a heartbeat is due: a third of the lease after the last.
+func (s *guest) due() bool { return s.untilBeat() <= 0 }
+
+func (s *guest) untilBeat() time.Duration {
+	beats := s.beats()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return timing.ToStd(s.Lease)/3 - time.Since(s.renewed)
+	return beats - time.Since(s.renewed)
+}
+
+// beats is the time between two heartbeats, or a usual one where the lease is not known yet.
+func (s *guest) beats() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(timing.ToStd(s.Lease)/3, usualBeats)
 }
 
 // Leave ends the session of a worker that holds nothing any more. The error matches [task.ErrNotEnded] if it does, and
@@ -337,7 +404,7 @@ func (g *Gateway) Tell(ctx context.Context, name string, n *RoundNews) error {
 	return g.site.Tell(ctx, name, n.task(), n.news(s.now()))
 }
 
-func (s *remote) now() statemachine.Time {
+func (s *guest) now() statemachine.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clock.now()

@@ -81,6 +81,10 @@ type RoundEnd struct {
 	MaxMemory  int64        `json:"max_memory,omitempty" minimum:"0" doc:"Most memory, in bytes."`
 	// Meta are attributes that the task is to have.
 	Meta map[string]string `json:"meta,omitempty" doc:"Attributes that the task is to have."`
+
+	RoundRecord
+
+	whole bool // the turn is: see gateway_record.go
 }
 
 // usual are the settings that hold for workers behind a gateway.
@@ -202,6 +206,9 @@ func (e *ending) refuseLoss(fields map[string]string) {
 
 // decide is the move of t, as it was in that round, with the record of the round.
 func (e *RoundEnd) decide(name string, t *Former, fields map[string]string, now statemachine.Time) (Commit, error) {
+	if e.whole {
+		return e.decideRecord(name, t, now)
+	}
 	end := e.ending(fields)
 	text, aside := end.errorText(fields["fail_on"])
 	o := statemachine.Occurrence{
@@ -214,10 +221,8 @@ func (e *RoundEnd) decide(name string, t *Former, fields map[string]string, now 
 		o.Retry = now.Add(timing.FromStd(time.Duration(e.RetryAfter)))
 	}
 	o.ExitCode, o.HasExit = end.result.exit()
-	if e.Ended == EndedCancelled && !t.StopAsked {
-		return Commit{}, &statemachine.FieldError{
-			Field: "ended", Value: string(e.Ended), Want: "right: nobody has cancelled the task; handed_back gives it to another worker",
-		}
+	if err := e.checkStop(t); err != nil {
+		return Commit{}, err
 	}
 	move, err := statemachine.Decide(&t.Task, o, now)
 	if err != nil {
@@ -239,6 +244,16 @@ func (e *RoundEnd) decide(name string, t *Former, fields map[string]string, now 
 	return c, nil
 }
 
+// checkStop refuses a stop that nobody has asked for.
+func (e *RoundEnd) checkStop(t *Former) error {
+	if e.Ended != EndedCancelled || t.StopAsked {
+		return nil
+	}
+	return &statemachine.FieldError{
+		Field: "ended", Value: string(e.Ended), Want: "right: nobody has cancelled the task; handed_back gives it to another worker",
+	}
+}
+
 // as is the task as it was in the round, as far as that is known: the fence tells whether it still is so.
 func (r *RoundRef) as(t *Former) *Former {
 	was := *t
@@ -257,8 +272,9 @@ type RoundNews struct {
 	Progress *float64 `json:"progress,omitempty" minimum:"0" maximum:"1" doc:"How far it has come, from 0 to 1."`
 	// Text says what it does.
 	Text string `json:"text,omitempty" maxLength:"1000" doc:"What it does just now."`
-	// Log are lines for the log of the task.
-	Log []string `json:"log,omitempty" maxItems:"100" doc:"Lines for the log of the task."`
+	// Log are lines for the log of the task, and Lines those that have a time.
+	Log   []string    `json:"log,omitempty" maxItems:"100" doc:"Lines for the log of the task."`
+	Lines []RoundLine `json:"lines,omitempty" maxItems:"1000" doc:"The same with their times."`
 	// Meta are attributes that the task is to have; an empty text removes one.
 	Meta map[string]string `json:"meta,omitempty" doc:"Attributes that the task is to have; an empty text removes one."`
 	// Output and Error are what it has written behind the offsets, for those who follow the task.
@@ -284,9 +300,9 @@ func (n *RoundNews) check() error {
 
 // news is what the site takes.
 func (n *RoundNews) news(now statemachine.Time) News {
-	news := News{Meta: n.Meta}
+	news := News{Meta: n.Meta, Lines: linesOf(n.Lines)}
 	for _, line := range n.Log {
-		news.Lines = append(news.Lines, Line{At: now, Text: line})
+		news.Lines = append(news.Lines, Line{At: now, Text: oneLine(line)})
 	}
 	if n.Progress != nil || n.Text != "" {
 		news.Progress = &Progress{Part: -1, Text: n.Text}

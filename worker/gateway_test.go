@@ -93,7 +93,7 @@ func TestGatewaysAreOne(t *testing.T) {
 			t.Errorf("after it has left: %v", err)
 		}
 	}
-	if _, err := first.Renew(t.Context(), "nobody", 1, 0); !errors.Is(err, worker.ErrLeaseLost) {
+	if _, err := first.Renew(t.Context(), "nobody", &worker.SessionBeat{Incarnation: 1}); !errors.Is(err, worker.ErrLeaseLost) {
 		t.Errorf("%v", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestGatewayWithoutRedis(t *testing.T) {
 	end := worker.RoundEnd{RoundRef: got.Tasks[0].RoundRef, Why: "it cannot be run"}
 	_, turned := g.Turn(t.Context(), "w", &worker.RoundTurn{Incarnation: session, Reports: []worker.RoundEnd{end}})
 	_, claimed := g.Turn(t.Context(), "w", &turn)
-	_, renewed := g.Renew(t.Context(), "w", session, 1)
+	_, renewed := g.Renew(t.Context(), "w", &worker.SessionBeat{Incarnation: session, Busy: 1})
 	_, _, again := g.Register(t.Context(), "w", "host", &worker.SessionRequest{})
 	for _, err := range []error{turned, claimed, renewed, again} {
 		if !errors.Is(err, task.ErrUnreachable) {

@@ -1,9 +1,13 @@
 package worker
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
+	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -13,7 +17,7 @@ import (
 
 // RoundTurn is what a worker behind a [Gateway] says when rounds have ended, or when it has room for more.
 type RoundTurn struct {
-	Incarnation int64 `json:"incarnation" minimum:"1" doc:"Number of the session."`
+	Incarnation int64 `json:"incarnation" minimum:"0" doc:"Number of the session; 0, with whole, for reports alone."`
 	// Reports say how rounds ended.
 	Reports []RoundEnd `json:"reports,omitempty" maxItems:"40" doc:"How rounds ended."`
 	// Slots is for how many tasks the worker has room, once the reports are made; 0 claims nothing.
@@ -25,20 +29,35 @@ type RoundTurn struct {
 	Wait task.Seconds `json:"wait,omitempty" doc:"How long to wait for a task, in seconds, at most 60."`
 	// Busy is how many rounds it runs, for those who look at workers.
 	Busy int `json:"busy,omitempty" minimum:"0" maximum:"1000" doc:"How many rounds it runs, for those who look at workers."`
+	// Whole says that a tdf-worker speaks. It sends its heartbeats itself, and heeds orders by itself, so that the turn does neither;
+	// it records its rounds itself, and reads its tasks whole. A session that is over has incarnation 0 in the answer.
+	Whole bool `json:"whole,omitempty" doc:"For a tdf-worker: reports have a record, tasks are claimed, and a session that is over has incarnation 0."`
+	// Ahead is for how many of Slots it has no room yet.
+	Ahead int `json:"ahead,omitempty" minimum:"0" maximum:"1000" doc:"For a tdf-worker: how many of the slots are not free yet."`
 }
 
 // mostWait is the longest that a turn waits.
 const mostWait = time.Minute
 
-func (t *RoundTurn) check() error {
+func (t *RoundTurn) check() (err error) {
 	switch {
+	case t.Incarnation == 0 && (t.Slots > 0 || !t.Whole):
+		return &statemachine.FieldError{Field: "incarnation", Value: "0", Want: "the number of the session, for a claim"}
+	case t.Ahead > t.Slots:
+		return &statemachine.FieldError{Field: "ahead", Value: strconv.Itoa(t.Ahead), Want: "at most slots"}
 	case t.Slots > 0 && t.Request == "":
 		return &statemachine.FieldError{Field: "request", Value: "", Want: "a name and a number, such as a-1: numbers rise with each claim"}
 	case t.Wait < 0 || time.Duration(t.Wait) > mostWait:
 		return &statemachine.FieldError{Field: "wait", Value: t.Wait.String(), Want: fmt.Sprintf("from 0 to %v", mostWait)}
 	}
 	for i := range t.Reports {
-		if err := t.Reports[i].check(); err != nil {
+		e := &t.Reports[i]
+		if e.whole = t.Whole; e.whole {
+			err = e.checkRecord()
+		} else {
+			err = e.check()
+		}
+		if err != nil {
 			return fmt.Errorf("report %d: %w", i+1, err)
 		}
 	}
@@ -53,6 +72,9 @@ type RoundAnswer struct {
 	Outcomes []ReportOutcome `json:"outcomes" doc:"What became of the reports, in their order."`
 	// Tasks are what the worker is to run.
 	Tasks []Assigned `json:"tasks" doc:"What it is to run now, each to be reported on."`
+	// More says that further tasks are due, Wider that there are some for which more slots must be free.
+	More  bool `json:"more,omitempty" doc:"Further tasks are due."`
+	Wider bool `json:"wider,omitempty" doc:"Tasks are due that take more slots than are free."`
 }
 
 // ReportOutcome is what became of the report of a round.
@@ -62,6 +84,33 @@ type ReportOutcome struct {
 	Outcome string `json:"outcome" doc:"recorded, repeated (it had been recorded before) or refused."`
 	// Why is the reason of a refusal.
 	Why string `json:"why,omitempty" doc:"Why it was refused."`
+	// Code is the kind of a refusal.
+	Code string `json:"code,omitempty" doc:"Kind of refusal: stale (the round is over), conflict, stop_asked (the task was cancelled), damaged, or invalid."`
+}
+
+type refusalCode struct {
+	code string
+	kind error
+}
+
+// codeStopAsked is the code of a report that is to be decided anew.
+const codeStopAsked = "stop_asked"
+
+// refusals are the codes of refused reports, by what their errors match.
+var refusals = []refusalCode{
+	{"stale", statemachine.ErrStale}, {"conflict", statemachine.ErrConflict}, {codeStopAsked, statemachine.ErrStopAsked},
+	{"damaged", task.ErrDamaged},
+}
+
+// refuse says why.
+func (o *ReportOutcome) refuse(err error) {
+	o.Outcome, o.Why, o.Code = "refused", err.Error(), "invalid"
+	for _, r := range refusals {
+		if errors.Is(err, r.kind) {
+			o.Code = r.code
+			return
+		}
+	}
 }
 
 // Turn makes reports, each fenced by its claim, and then claims tasks. If none are due it waits for one, as long as the turn
@@ -70,25 +119,41 @@ func (g *Gateway) Turn(ctx context.Context, name string, t *RoundTurn) (a RoundA
 	if err := t.check(); err != nil {
 		return a, err
 	}
-	if a.Outcomes, err = g.report(ctx, name, t.Reports); err != nil {
+	a.Standing, a.Tasks = noStanding(0), []Assigned{}
+	if a.Outcomes, err = g.report(ctx, name, t.Reports); err != nil || t.Incarnation == 0 {
 		return a, err
 	}
+	err = g.next(ctx, name, t, &a)
+	if t.Whole && errors.Is(err, ErrLeaseLost) { // the worker has to hear of its reports
+		a.Standing, err = noStanding(0), nil
+	}
+	return a, err
+}
+
+// next claims, or is a heartbeat.
+func (g *Gateway) next(ctx context.Context, name string, t *RoundTurn, a *RoundAnswer) error {
 	s, err := g.session(ctx, name, t.Incarnation)
 	if err != nil {
-		return a, err
+		return err
 	}
+	p := poll{gateway: g, guest: s, turn: t, end: time.Now().Add(time.Duration(t.Wait))}
 	got := []Claimed{}
 	if t.Slots > 0 {
-		got, err = g.claim(ctx, s, t)
-	} else if s.due() {
-		err = g.renew(ctx, s, t.Busy)
+		got, err = p.claim(ctx)
+	} else if s.due() && !t.Whole {
+		err = g.renew(ctx, s, &SessionBeat{Busy: t.Busy})
 	}
 	if err != nil {
-		return a, err
+		return err
 	}
-	a.Tasks, err = g.assigned(ctx, s, got)
+	a.More, a.Wider = p.more, p.wider
+	if t.Whole {
+		a.Tasks, err = s.whole(got)
+	} else {
+		a.Tasks, err = g.assigned(ctx, s, got)
+	}
 	a.Standing = s.standing()
-	return a, err
+	return err
 }
 
 // report makes the moves of reports.
@@ -105,7 +170,7 @@ func (g *Gateway) report(ctx context.Context, name string, reports []RoundEnd) (
 	if err != nil {
 		return nil, err
 	}
-	tasks, now, err := g.before(ctx, name, reports)
+	tasks, now, err := g.before(ctx, reports)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +184,12 @@ func (g *Gateway) report(ctx context.Context, name string, reports []RoundEnd) (
 			commit, err = e.decide(name, tasks[i], rounds[i].fields, now)
 		}
 		if err != nil {
-			outcomes[i].Outcome, outcomes[i].Why = "refused", err.Error()
+			outcomes[i].refuse(err)
 			continue
 		}
 		commits, of = append(commits, commit), append(of, i)
 	}
-	made, err := g.commit(ctx, commits, now)
+	made, err := g.commit(ctx, commits, now, reports[0].whole)
 	for i := range made {
 		outcomes[of[i]].set(&made[i])
 	}
@@ -134,7 +199,7 @@ func (g *Gateway) report(ctx context.Context, name string, reports []RoundEnd) (
 func (o *ReportOutcome) set(made *Outcome) {
 	switch {
 	case made.Err != nil:
-		o.Outcome, o.Why = "refused", made.Err.Error()
+		o.refuse(made.Err)
 	case made.Result == statemachine.Repeated:
 		o.Outcome = "repeated"
 	default:
@@ -143,8 +208,8 @@ func (o *ReportOutcome) set(made *Outcome) {
 }
 
 // before are the tasks as the reports found them, and the time of the site. The report of a round that ended by itself needs
-// neither.
-func (g *Gateway) before(ctx context.Context, name string, reports []RoundEnd) ([]*Former, statemachine.Time, error) {
+// neither; what a tdf-worker records has its times.
+func (g *Gateway) before(ctx context.Context, reports []RoundEnd) ([]*Former, statemachine.Time, error) {
 	tasks := make([]*Former, len(reports))
 	ids := make([]int64, 0, len(reports))
 	plain := true
@@ -157,7 +222,7 @@ func (g *Gateway) before(ctx context.Context, name string, reports []RoundEnd) (
 	if plain {
 		return tasks, 0, nil
 	}
-	_, now, err := g.site.Worker(ctx, name)
+	now, err := g.site.Now(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,8 +235,8 @@ func (g *Gateway) before(ctx context.Context, name string, reports []RoundEnd) (
 	return tasks, now, err
 }
 
-// commit makes moves, anew where the task was cancelled meanwhile.
-func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine.Time) ([]Outcome, error) {
+// commit makes moves, anew where the task was cancelled meanwhile, unless their worker is to say what it records then.
+func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine.Time, whole bool) ([]Outcome, error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
@@ -180,7 +245,7 @@ func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine
 		return nil, turn.Moved
 	}
 	for i, c := range commits {
-		if !cross(&c, turn.Outcomes[i].Err, now) {
+		if whole || !cross(&c, turn.Outcomes[i].Err, now) {
 			continue
 		}
 		again := g.site.Turn(ctx, []Commit{c}, nil)
@@ -193,8 +258,7 @@ func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine
 }
 
 // claim claims tasks. If none are due it waits for one, until the time of the turn is over or the worker is to do something else.
-func (g *Gateway) claim(ctx context.Context, s *remote, t *RoundTurn) ([]Claimed, error) {
-	p := poll{gateway: g, remote: s, turn: t, end: time.Now().Add(time.Duration(t.Wait))}
+func (p *poll) claim(ctx context.Context) ([]Claimed, error) {
 	for {
 		if got, over, err := p.step(ctx); over || err != nil {
 			return got, err
@@ -205,34 +269,51 @@ func (g *Gateway) claim(ctx context.Context, s *remote, t *RoundTurn) ([]Claimed
 // poll is a claim that waits.
 type poll struct {
 	gateway *Gateway
-	remote  *remote
+	guest   *guest
 	turn    *RoundTurn
 	end     time.Time
 	last    *ClaimReply // when nothing was due: what was in the way; nil to claim at once
 	stale   bool        // the claim before was
+
+	more, wider bool // as the last claim said
 }
+
+// left is how long the claim may wait, once a heartbeat was sent if that is due. The claims of a tdf-worker are enough.
+func (p *poll) left(ctx context.Context) (time.Duration, error) {
+	s := p.guest
+	if p.turn.Whole {
+		return min(time.Until(p.end), s.beats()), nil
+	}
+	if s.due() || s.ordered() {
+		if err := p.gateway.renew(ctx, s, &SessionBeat{Busy: p.turn.Busy}); err != nil {
+			return 0, err
+		}
+	}
+	return min(time.Until(p.end), s.untilBeat()), nil
+}
+
+// ordered reports whether an operator wants the worker to get nothing.
+func (p *poll) ordered() bool { return !p.turn.Whole && p.guest.ordered() }
 
 // step claims once. It is over if there is an answer for the worker.
 func (p *poll) step(ctx context.Context) (got []Claimed, over bool, err error) {
-	g, s := p.gateway, p.remote
-	if s.due() || s.ordered() {
-		if err := g.renew(ctx, s, p.turn.Busy); err != nil {
-			return nil, true, err
-		}
-	}
-	left := min(time.Until(p.end), s.untilBeat())
+	g, s := p.gateway, p.guest
+	left, err := p.left(ctx)
 	switch {
+	case err != nil:
+		return nil, true, err
 	case ctx.Err() != nil:
-		return nil, true, nil //nolint:nilerr // nobody hears the answer
-	case p.last != nil && (s.untold() || !time.Now().Before(p.end)):
+		return nil, true, nil // nobody hears the answer
+	case p.last != nil && (!p.turn.Whole && s.untold() || !time.Now().Before(p.end)):
 		got, err = g.callOff(ctx, s, p.turn)
 		return got, true, err
-	case s.ordered():
+	case p.ordered():
 		p.last = &ClaimReply{Next: statemachine.Never}
 		timing.Pause(ctx, min(max(left, 0), drainLook))
 		return nil, false, nil
 	}
 	reply, err := g.claimOnce(ctx, s, p.turn, p.last, left)
+	p.more, p.wider = reply.More, reply.Wider
 	if err != nil || len(reply.Tasks) > 0 {
 		return reply.Tasks, true, err
 	}
@@ -251,7 +332,7 @@ func (p *poll) step(ctx context.Context) (got []Claimed, over bool, err error) {
 const drainLook = time.Second
 
 // claimOnce claims, behind a wait of at most d if the last claim got nothing.
-func (g *Gateway) claimOnce(ctx context.Context, s *remote, t *RoundTurn, last *ClaimReply, d time.Duration) (ClaimReply, error) {
+func (g *Gateway) claimOnce(ctx context.Context, s *guest, t *RoundTurn, last *ClaimReply, d time.Duration) (ClaimReply, error) {
 	waiting, end := g.untilRules(ctx) // before they are read
 	defer end()
 	request, err := s.claims.named(ctx, t, s.Incarnation)
@@ -286,7 +367,7 @@ func (g *Gateway) claimOnce(ctx context.Context, s *remote, t *RoundTurn, last *
 }
 
 // claimed repeats a claim without a wait before it.
-func (g *Gateway) claimed(ctx context.Context, s *remote, request *ClaimRequest) (ClaimReply, error) {
+func (g *Gateway) claimed(ctx context.Context, s *guest, request *ClaimRequest) (ClaimReply, error) {
 	request.Waited = true
 	reply, err := g.site.Claim(ctx, *request)
 	return reply, s.answered(&reply, err)
@@ -301,7 +382,7 @@ func (g *Gateway) passOn(ctx context.Context, woken WakeUp) {
 
 // callOff ends a claim before it is answered with nothing. Redis may still carry out what was sent behind a wait that broke; the
 // worker would get tasks then that nobody tells it of. It returns those that the claim has got.
-func (g *Gateway) callOff(ctx context.Context, s *remote, t *RoundTurn) ([]Claimed, error) {
+func (g *Gateway) callOff(ctx context.Context, s *guest, t *RoundTurn) ([]Claimed, error) {
 	request, err := s.claims.named(ctx, t, s.Incarnation)
 	if err != nil {
 		return nil, err
@@ -319,12 +400,12 @@ func (c *claimer) named(ctx context.Context, t *RoundTurn, incarnation int64) (*
 		return nil, err
 	}
 	request := c.request(v, incarnation, t.Slots)
-	request.Request = t.Request
+	request.Request, request.Ahead = t.Request, t.Ahead
 	return request, nil
 }
 
 // answered takes note of the answer to a claim.
-func (s *remote) answered(reply *ClaimReply, err error) error {
+func (s *guest) answered(reply *ClaimReply, err error) error {
 	s.claims.mu.Lock()
 	clock, err := s.claims.answered(reply, err)
 	s.claims.mu.Unlock()
@@ -359,10 +440,26 @@ type Assigned struct {
 	MemoryMax int64                    `json:"memory_max,omitempty" doc:"The most memory that it may use, in bytes."`
 	// Left is how long the round may take from now on.
 	Left task.Seconds `json:"left" doc:"How long the round may take from now on, in seconds; null for no end."`
+	// Claimed is all that a tdf-worker reads of the task, in its own form.
+	Claimed []byte `json:"claimed,omitempty" doc:"For a tdf-worker alone: the task in its own form, in base64. The rest is left out."`
+}
+
+// whole are claimed tasks for a tdf-worker, in the form of its spool: bytes stay as they are.
+func (s *guest) whole(claimed []Claimed) ([]Assigned, error) {
+	all := make([]Assigned, len(claimed))
+	for i := range claimed {
+		var data bytes.Buffer
+		if err := gob.NewEncoder(&data).Encode(&claimed[i]); err != nil {
+			return nil, fmt.Errorf("task %d: %w", claimed[i].Task.ID, err)
+		}
+		r := &round{Claimed: &claimed[i]}
+		all[i] = Assigned{RoundRef: r.ref(), Claimed: data.Bytes(), Argv: []string{}}
+	}
+	return all, nil
 }
 
 // assigned completes claimed tasks. Those whose arguments are not there, or cannot be passed on, end here.
-func (g *Gateway) assigned(ctx context.Context, s *remote, claimed []Claimed) ([]Assigned, error) {
+func (g *Gateway) assigned(ctx context.Context, s *guest, claimed []Claimed) ([]Assigned, error) {
 	all := make([]Assigned, 0, len(claimed))
 	for i := range claimed {
 		r := &round{Claimed: &claimed[i], clock: s.at()}
@@ -384,7 +481,7 @@ func (g *Gateway) assigned(ctx context.Context, s *remote, claimed []Claimed) ([
 }
 
 // at is the clock of the site.
-func (s *remote) at() redisClock {
+func (s *guest) at() redisClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clock
@@ -413,7 +510,7 @@ func (g *Gateway) results(ctx context.Context, r *round) error {
 }
 
 // refuse ends a round that has no usable arguments, as a worker does that runs it.
-func (g *Gateway) refuse(ctx context.Context, s *remote, r *round, why error, class statemachine.Class) error {
+func (g *Gateway) refuse(ctx context.Context, s *guest, r *round, why error, class statemachine.Class) error {
 	end := RoundEnd{RoundRef: r.ref(), Why: why.Error(), Class: class}
 	now := s.now()
 	commit, err := end.decide(s.Name, &Former{Task: r.Task, Bucket: r.Bucket}, nil, now)
@@ -421,7 +518,7 @@ func (g *Gateway) refuse(ctx context.Context, s *remote, r *round, why error, cl
 		return err
 	}
 	commit.Node = "" // no fault of this node
-	_, err = g.commit(ctx, []Commit{commit}, now)
+	_, err = g.commit(ctx, []Commit{commit}, now, false)
 	return err
 }
 

@@ -97,7 +97,7 @@ func (s *site) options(tb testing.TB, st *store.Store) options {
 	}
 	tb.Cleanup(func() { _ = fetcher.Close() })
 	o := complete(Options{}, config.Defaults().Worker)
-	o.Name, o.Backend, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
+	o.Name, o.Backend, o.Programs, o.TempDir = "w", s.backend(tb, st), fetcher, tb.TempDir()
 	o.KillGrace, o.DrainTimeout, o.stopTimeout = time.Second, 0, 3*time.Second
 	o.Slots, o.container, o.ProgramDir = 1, container(tb), s.programs
 	o.SpoolDir, o.DiskReserve = tb.TempDir(), 0

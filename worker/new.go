@@ -24,6 +24,9 @@ func New(site *tdf.Site, o Options) (*Worker, error) {
 		section, place = file.Worker, file.Redis.Mark()+"/"+file.TDF.Namespace
 		o.Logger = cmp.Or(o.Logger, site.Internal.Log)
 	}
+	if r, ok := o.Backend.(*remote); ok {
+		place = r.mark()
+	}
 	opts := complete(o, section)
 	if err := config.ValidName("worker", opts.Name); err != nil { // names of files will have it
 		return nil, &OptionError{"Name", opts.Name, err.Error()}
@@ -99,7 +102,7 @@ func NewGateway(site *tdf.Site, waiting int) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{site: st, sessions: map[string]*remote{}, rules: make(chan struct{})}
+	g := &Gateway{site: st, sessions: map[string]*guest{}, rules: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	var listening sync.WaitGroup
 	listening.Go(func() { st.Listen(ctx, "", func() {}, g.rulesChanged, func(string) {}) })
