@@ -64,6 +64,8 @@ func (a *api) work() {
 // wholeWork serves what only a tdf-worker asks.
 func (a *api) wholeWork(work func(method, path, id, does, detail string) operation) {
 	add(a, work(http.MethodGet, "/site", "get-work-site", "Get what a worker has to know before it registers", ""), a.workSite)
+	add(a, work(http.MethodGet, "/call", "await-work-call", "Wait until a heartbeat of the worker is wanted at once",
+		"An order, a task to stop, or somebody who follows the output of one. A call may be missing: the heartbeat tells it as well."), a.awaitCall)
 	add(a, work(http.MethodPost, "/question", "ask-question", "Ask about a round that the worker runs",
 		"What the tasks have brought that it needs, fields of its record, which version others run or keep. 409 means that the round is over."),
 		a.askQuestion)
@@ -84,6 +86,27 @@ type workSiteIn struct {
 func (a *api) workSite(ctx context.Context, _ *workSiteIn) (*body[worker.SiteView], error) {
 	site, err := a.gateway.Site(ctx)
 	return &body[worker.SiteView]{site}, err
+}
+
+type callIn struct {
+	Name string `path:"name" maxLength:"128" doc:"Name of the worker: that of the token."`
+	Wait int    `query:"wait" minimum:"1" maximum:"60" default:"60" doc:"How long to wait, in seconds."`
+}
+
+// workCall is the answer to a wait for a call.
+type workCall struct {
+	Called bool `json:"called" doc:"A heartbeat is wanted."`
+}
+
+func (a *api) awaitCall(ctx context.Context, in *callIn) (*body[workCall], error) {
+	if err := a.waiting.enter("turns that wait"); err != nil {
+		return nil, err
+	}
+	defer a.waiting.leave()
+	lasting, end := a.lasting(ctx)
+	defer end()
+	defer callerOf(ctx).sent.patient()()
+	return &body[workCall]{workCall{a.gateway.Listen(lasting, in.Name, time.Duration(in.Wait)*time.Second)}}, nil
 }
 
 type questionIn struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -26,6 +27,18 @@ type SiteView struct {
 func (g *Gateway) Site(ctx context.Context) (SiteView, error) {
 	site, err := g.site.Site(ctx)
 	return SiteView{Namespace: site.Namespace, Grace: task.Seconds(timing.ToStd(site.Grace))}, err
+}
+
+// Listen waits until a heartbeat of a worker is wanted at once, at most d. It is a hint: a call may be missing.
+func (g *Gateway) Listen(ctx context.Context, name string, d time.Duration) (called bool) {
+	ctx, cancel := context.WithTimeout(ctx, min(d, mostWait))
+	defer cancel()
+	var heard atomic.Bool
+	g.site.Listen(ctx, name, func() {
+		heard.Store(true)
+		cancel()
+	}, func() {}, func(string) {})
+	return heard.Load()
 }
 
 // NameHolder is who has the name of a worker, for one that wants it and may watch whether that one lives.

@@ -66,8 +66,8 @@ var recordable = sync.OnceValue(func() map[string]recordField {
 	const number, line, long = 20, 4000, 64 << 10
 	stream := int(usual().OutputLimit)
 	return map[string]recordField{
-		"output": {stream, isAny}, "result": {stream, isAny}, "trace": {long, isAny}, "progress": {line, isAny}, "signal": {line, isAny},
-		"error": {stream + long, isAny}, "stderr": {stream + long, isAny}, // with what the worker says
+		"output": {stream + long, isAny}, "result": {stream + long, isAny}, "trace": {long, isAny}, "progress": {line, isAny}, "signal": {line, isAny},
+		"error": {stream + long, isAny}, "stderr": {stream + long, isAny}, // with the words of the worker
 		"status": {number, isNumber}, "exit_code": {number, isNumber}, "max_memory": {number, isNumber},
 		"output_bytes": {number, isNumber}, "error_bytes": {number, isNumber},
 		"user_time": {number, isTime}, "system_time": {number, isTime}, "retry": {number, isTime}, "eta": {number, isTime},

@@ -282,7 +282,7 @@ type poll struct {
 func (p *poll) left(ctx context.Context) (time.Duration, error) {
 	s := p.guest
 	if p.turn.Whole {
-		return min(time.Until(p.end), s.beats()), nil
+		return min(time.Until(p.end), s.beats()), p.gateway.orderOf(ctx, s)
 	}
 	if s.due() || s.ordered() {
 		if err := p.gateway.renew(ctx, s, &SessionBeat{Busy: p.turn.Busy}); err != nil {
@@ -292,8 +292,19 @@ func (p *poll) left(ctx context.Context) (time.Duration, error) {
 	return min(time.Until(p.end), s.untilBeat()), nil
 }
 
-// ordered reports whether an operator wants the worker to get nothing.
-func (p *poll) ordered() bool { return !p.turn.Whole && p.guest.ordered() }
+// orderOf reads anew what a tdf-worker is ordered, if anything: another gateway may have heard that it is undrained.
+func (g *Gateway) orderOf(ctx context.Context, s *guest) error {
+	if !s.ordered() {
+		return nil
+	}
+	w, _, err := g.site.Worker(ctx, s.Name)
+	if err == nil {
+		s.mu.Lock()
+		s.Order = w.Order
+		s.mu.Unlock()
+	}
+	return err
+}
 
 // step claims once. It is over if there is an answer for the worker.
 func (p *poll) step(ctx context.Context) (got []Claimed, over bool, err error) {
@@ -307,7 +318,7 @@ func (p *poll) step(ctx context.Context) (got []Claimed, over bool, err error) {
 	case p.last != nil && (!p.turn.Whole && s.untold() || !time.Now().Before(p.end)):
 		got, err = g.callOff(ctx, s, p.turn)
 		return got, true, err
-	case p.ordered():
+	case s.ordered():
 		p.last = &ClaimReply{Next: statemachine.Never}
 		timing.Pause(ctx, min(max(left, 0), drainLook))
 		return nil, false, nil

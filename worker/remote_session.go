@@ -119,8 +119,23 @@ func (r *remote) Leave(ctx context.Context, session Session) error {
 	return err
 }
 
-// Listen implements [Sessions]. What is wanted of the worker its heartbeats tell.
-func (r *remote) Listen(ctx context.Context, _ string, _, _ func(), _ func(string)) { <-ctx.Done() }
+// Listen implements [Sessions]. The gateway has the rules, so they never change here.
+func (r *remote) Listen(ctx context.Context, _ string, renew, _ func(), _ func(string)) {
+	pause := timing.Backoff{First: time.Second, Most: answerTime}
+	for ctx.Err() == nil {
+		var answer struct {
+			Called bool `json:"called"`
+		}
+		if err := r.call(ctx, http.MethodGet, "/call", nil, &answer, mostWait); err != nil {
+			timing.Pause(ctx, pause.Next()) // the heartbeats tell it as well
+			continue
+		}
+		pause.Reset()
+		if answer.Called {
+			renew()
+		}
+	}
+}
 
 // Errand implements [Sessions]: nobody asks this worker for anything.
 func (r *remote) Errand(context.Context, string, string, func(string) string) error { return nil }
