@@ -94,7 +94,7 @@ func TestWorkRecordsNothingElse(t *testing.T) {
 		{"state", "succeeded"}, {"0:output", "x"}, {"1:output", "x"}, {"worker", "other"}, {"claim", "x"}, {"claimed", "1"}, {"", "x"}, {"output:", "x"},
 		{"attr:k", "v"}, {"log", "x"}, {"source", "x"}, {"exit_code", "-1"}, {"exit_code", "x"}, {"user_time", "-x"}, {"retry", "soon"},
 		{"class", "treason"}, {"output_sha256", "x"}, {"program_sha256", strings.Repeat("A", 64)}, {"files", "x"}, {"files", strings.Repeat("a", 64)},
-		{"whole", "../../x 1 1"}, {"output", strings.Repeat("x", 1<<20+1)}, {"trace", strings.Repeat("x", 1<<20)}, {"status", strings.Repeat("1", 100)},
+		{"whole", "../../x 1 1"}, {"output", strings.Repeat("x", 1<<20+1<<17)}, {"trace", strings.Repeat("x", 1<<20)}, {"status", strings.Repeat("1", 100)},
 	} {
 		text := fmt.Sprintf(`{"incarnation":%d,%s}`, f.incarnation, recorded(&a, "", record...))
 		wantProblem(t, f.ask(t, http.MethodPost, "/turn", text), http.StatusUnprocessableEntity, "record")

@@ -153,6 +153,7 @@ func TestNames(t *testing.T) {
 		{2, "worker drai w1", []string{"did you mean drain?"}},
 		{2, "worker show w1", []string{"see tdf worker ls --all"}},
 		{2, "worker w1 none.cfg", []string{"none.cfg"}},
+		{2, "worker w1 --url http://h", []string{"TDF_TOKEN", "tdf token add w1 --role work"}},
 		{2, "plan show last", []string{"tdf plan submit FILE"}},
 	} {
 		out := s.says(test.code, test.args, test.want...)

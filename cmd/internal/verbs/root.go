@@ -154,12 +154,13 @@ func withVerbs(worker, group *cobra.Command) {
 	worker.Short += "; list, drain and stop workers"
 	worker.Long += "\n\nWith a command instead of NAME, " + group.Long
 	worker.Example += "\n" + group.Example
+	start := worker.Args
 	worker.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 2 {
+		if start(cmd, args) != nil {
 			return cli.Usagef("expecting NAME worker.cfg, or one of %s", strings.Join(names, ", "))
 		}
 		near := task.Nearest(args[0], names)
-		if _, err := os.Stat(args[1]); err != nil && near != "" {
+		if _, err := os.Stat(args[len(args)-1]); len(args) == 2 && err != nil && near != "" {
 			return cli.Usagef("unknown command %q for %q; did you mean %s?", args[0], cmd.CommandPath(), near)
 		}
 		return nil

@@ -2,11 +2,14 @@
 package workercmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +31,12 @@ can use it. On SIGTERM or SIGINT the worker drains: it claims nothing more, lets
 programs go on for [worker] drain_timeout, then stops those that are left and
 hands their tasks back. A second signal kills them and hands back at once, a
 third ends the worker immediately. tdf-manager worker drain, undrain and stop do
-the same from any host.`
+the same from any host.
+
+With --url the worker needs no Redis: it asks a tdf-server with [http] listen for
+everything. NAME is that of its token (tdf-manager token add NAME --role work), which
+is in TDF_TOKEN, or in the file that TDF_TOKEN_FILE names. [redis] and [tdf] are not
+needed then, and a configuration only for what is not to be as it is by default.`
 
 // New returns the command.
 func New() *cobra.Command {
@@ -37,22 +45,49 @@ func New() *cobra.Command {
 		Short: "Execute the tasks of a namespace",
 		Long:  long,
 		Example: "  tdf-worker worker-A worker.cfg\n  tdf-worker worker-A worker.cfg --set worker.slots=4\n" +
-			"  tdf-worker \"$(hostname)\" worker.cfg --log-format json",
+			"  tdf-worker \"$(hostname)\" worker.cfg --log-format json\n  tdf-worker lab-1 --url https://tdf.example.org:7480",
 	}
-	flags := cli.AddDaemonFlags(cmd, cmd.Flags())
+	flags, url := cli.AddDaemonFlags(cmd, cmd.Flags()), ""
+	cmd.Flags().StringVar(&url, "url", "", "reach the site over HTTP at this server, not Redis; default: $TDF_URL")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 2 {
+		url = cmp.Or(url, os.Getenv("TDF_URL"))
+		if len(args) != 2 && (len(args) != 1 || url == "") {
 			return cli.Usagef("expecting 2 arguments (%d given): NAME worker.cfg", len(args))
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		daemon := cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: args[0], File: args[1], Before: seal}
+		o := worker.Options{Name: args[0], Version: cli.ThisBuild().Version}
+		if url != "" {
+			var err error
+			if o.Backend, err = remote(url, o.Name); err != nil {
+				return cli.WithCode(cli.ExitUsage, err)
+			}
+		}
+		daemon := cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: args[0], File: strings.Join(args[1:], ""), URL: url, Before: seal}
 		return cli.RunDaemon(cmd, flags, daemon, func(ctx context.Context, cfg *config.File, log *slog.Logger) error {
-			return run(ctx, args[0], cfg, log)
+			return run(ctx, o, cfg, log)
 		})
 	}
 	return cmd
+}
+
+// remote is the site as a worker of that name has it from a server.
+func remote(url, name string) (worker.Backend, error) {
+	token, file := os.Getenv("TDF_TOKEN"), os.Getenv("TDF_TOKEN_FILE")
+	switch {
+	case token == "" && file == "":
+		return nil, errors.New("no token for " + url + ": set TDF_TOKEN, or TDF_TOKEN_FILE to the name of a file with it; " +
+			"tdf-manager token add " + name + " --role work makes one")
+	case token != "" && file != "":
+		return nil, errors.New("TDF_TOKEN and TDF_TOKEN_FILE are both set: unset one of them")
+	case file != "":
+		var err error
+		if token, err = config.ReadPassword(file); err != nil {
+			return nil, fmt.Errorf("TDF_TOKEN_FILE: %w", err)
+		}
+	}
+	return worker.Remote(url, name, token)
 }
 
 // seal keeps what this process inherited, and what it knows, from the programs that it will start.
@@ -64,24 +99,25 @@ func seal(cfg *config.File) error {
 	return nil
 }
 
-func run(ctx context.Context, name string, cfg *config.File, log *slog.Logger) error {
-	internal, err := store.Open(cfg, log)
-	if err != nil {
-		return err
+func run(ctx context.Context, o worker.Options, cfg *config.File, log *slog.Logger) error {
+	site := &tdf.Site{Internal: store.Site{File: cfg, Log: log}}
+	if o.Backend == nil {
+		var err error
+		if site.Internal, err = store.Open(cfg, log); err != nil {
+			return err
+		}
+		defer func() { _ = site.Close() }() // nothing was asked of its own connections
 	}
-	site := &tdf.Site{Internal: internal}
-	defer func() { _ = site.Close() }() // nothing was asked of its own connections
-	options := worker.Options{Name: name, Version: cli.ThisBuild().Version}
 	if cfg.HTTP.WorkerListen != "" {
 		m := newMetrics()
-		stop, err := m.serve(ctx, name, cfg, log)
+		stop, err := m.serve(ctx, o.Name, cfg, log)
 		if err != nil {
 			return refused(err)
 		}
 		defer stop()
-		options.OnReport = m.reported
+		o.OnReport = m.reported
 	}
-	w, err := worker.New(site, options)
+	w, err := worker.New(site, o)
 	if err != nil {
 		return refused(err)
 	}

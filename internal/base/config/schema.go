@@ -32,7 +32,7 @@ func schemaOf(f *File) schema {
 		redisSection(&f.Redis),
 		{
 			name: "tdf", required: true, example: "a line [tdf] and below it namespace=MyProject",
-			doc: "What all programs of one project share. Required.",
+			doc: "What all programs of one project share. Required, but for a worker with [`--url`](HTTP.md#tdf-worker).",
 			keys: []key{
 				{"namespace", "", needed(text(&f.TDF.Namespace, ValidNamespace), "MyProject"), "Start of the name of every key in Redis. In braces, as in `{sum}`, for a Redis Cluster."},
 				{"pprof", "", textOrNone(&f.TDF.Pprof, checkLoopback), "Loopback address and port, such as `127.0.0.1:6060`, at which tdf-server, tdf-worker and `tdf-manager run` answer to `go tool pprof`; port 0 means any free one, which the log names. Every user of the host can ask. Empty for none."},
@@ -60,7 +60,7 @@ func schemaOf(f *File) schema {
 func redisSection(r *Redis) section {
 	return section{
 		name: "redis", required: true, example: "a line [redis] and below it host=localhost",
-		doc: "The Redis server to use. Required.",
+		doc: "The Redis server to use. Required, but for a worker with [`--url`](HTTP.md#tdf-worker), which does not look at it.",
 		keys: []key{
 			{"host", "localhost", text(&r.Host, checkHost), "Host name, IP address or absolute path of a unix socket. `embedded`, for the server only, starts a Redis inside it for trials: nothing survives its end."},
 			{"port", "6379", integer(&r.Port, 0, 65535), "Port. 0, with `host=embedded` only, means any free one. A Kubernetes service must not be named tdf-redis, as that would set the variable to a URL, which is refused."},
