@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -57,7 +58,7 @@ func TestWorkRecords(t *testing.T) {
 	if r := done.Rounds[0]; done.State != statemachine.Executed || r.Output != "a\x00\xff\n" || r.Error != "" || *r.ExitCode != 0 || r.OutputBytes != 9 {
 		t.Errorf("%+v", done)
 	}
-	said := slices.IndexFunc(done.Log, func(l task.LogEntry) bool { return strings.Contains(l.Text, "one line") })
+	said := slices.IndexFunc(done.Log, func(l task.LogEntry) bool { return strings.HasSuffix(l.Text, `one\nline`) })
 	if said < 0 || done.Meta["k"] != "v" {
 		t.Errorf("log %+v, meta %v", done.Log, done.Meta)
 	}
@@ -264,5 +265,40 @@ func TestWorkPutsFiles(t *testing.T) {
 	}
 	if r := c.task(t, id).Rounds[0]; r.Files.SHA256 != hashOf(first) {
 		t.Errorf("%+v", r.Files)
+	}
+}
+
+// A call is for what is wanted at once: an order, a cancel. Without any there is none until the wait is over.
+func TestWorkIsCalled(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, task.TokenAdmin)
+	f := c.worker(t, "w", `{}`)
+	if got := want[workCall](t, f.ask(t, http.MethodGet, "/call?wait=1", ""), http.StatusOK); got.Called {
+		t.Error("a worker is called for nothing")
+	}
+	wantProblem(t, f.ask(t, http.MethodGet, "/call?wait=61", ""), http.StatusUnprocessableEntity, "wait")
+	c.open(t)
+	a := f.claimWhole(t)
+	for name, order := range map[string]func(){
+		"cancel": func() {
+			if _, err := c.m.Cancel(t.Context(), []int64{a.Task}, manager.ChangeOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"order": func() { want[any](t, c.do(t, http.MethodPost, "/workers/w/drain", ""), http.StatusOK) },
+	} {
+		answer, channel := make(chan workCall, 1), c.sp.Key("call:w")
+		go func() {
+			var got workCall
+			_ = json.Unmarshal(f.ask(t, http.MethodGet, "/call?wait=60", "").Body.Bytes(), &got)
+			answer <- got
+		}()
+		wait.Eventually(t, 30*time.Second, func() bool {
+			return c.sp.Raw.PubSubNumSub(t.Context(), channel).Val()[channel] > 0
+		}, "%s: nobody listens", name)
+		order()
+		if got := wait.Receive(t, 30*time.Second, answer, "%s: it waits on", name); !got.Called {
+			t.Errorf("%s: the worker is not called", name)
+		}
 	}
 }

@@ -37,8 +37,8 @@ export CHAOS_LEDGER=%q TDF_NAMESPACE=%q
 exec %q "$@"
 `
 
-// addForeigners starts examples/worker/worker.py, behind a bad proxy.
-func (tr *trial) addForeigners(t *testing.T, f *crew) {
+// addForeigners starts examples/worker/worker.py, and tdf-worker with --url, behind a bad proxy.
+func (tr *trial) addForeigners(t *testing.T, f *crew, tdfWorker string) {
 	t.Helper()
 	script, err := filepath.Abs("../../examples/worker/worker.py")
 	if err != nil {
@@ -51,8 +51,12 @@ func (tr *trial) addForeigners(t *testing.T, f *crew) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		command := []string{"python3", script, tr.proxy.url, name}
+		if i%3 == 0 {
+			command = []string{tdfWorker, name, "../chaos.cfg", "--url", tr.proxy.url}
+		}
 		home := homeOf(filepath.Join(tr.dir, name))
-		f.add(t, foreign, name, tr.dir, "env", "TDF_TOKEN="+token, home, "python3", script, tr.proxy.url, name)
+		f.add(t, foreign, name, tr.dir, append([]string{"env", "TDF_TOKEN=" + token, home}, command...)...)
 	}
 	tr.Server.Do(t, "BGREWRITEAOF") // a file without its end still has the tokens
 }

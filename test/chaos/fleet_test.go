@@ -52,7 +52,7 @@ func (tr *trial) newFleet(t *testing.T, bin string) *crew {
 	for _, name := range []string{"manager-1", "manager-2"} {
 		f.add(t, manager, name, tr.dir, filepath.Join(bin, "handler"), "../chaos.cfg", "../handled", name)
 	}
-	tr.addForeigners(t, f)
+	tr.addForeigners(t, f, tdfWorker)
 	return f
 }
 
