@@ -73,10 +73,11 @@ type guest struct {
 	mu      sync.Mutex // held from a claim to its answer, but not while that waits
 	claims  *claimer
 	clock   redisClock
-	renewed time.Time // when a heartbeat was sent last
-	stops   []Stop    // as it said
-	follows []Follows // as it said
-	told    Standing  // what the worker has been told
+	renewed time.Time             // when a heartbeat was sent last
+	stops   []Stop                // as it said
+	follows []Follows             // as it said
+	ahead   statemachine.Duration // how much the time of the site is ahead of that of Redis, as it said
+	told    Standing              // what the worker has been told
 }
 
 // Standing is what a worker has to know of its session. The JSON names are those of the interface over HTTP.
@@ -91,8 +92,9 @@ type Standing struct {
 	Stops []Stop `json:"stops" doc:"Rounds that it is to end."`
 	// Followed are tasks whose output somebody reads just now.
 	Followed []Follows `json:"followed" doc:"Tasks whose output somebody reads just now: news may have it."`
-	// Now is the time of the site.
-	Now time.Time `json:"now" doc:"Time of the site."`
+	// Now is the time of the site, Redis that of the clock of Redis, which end_before is compared with.
+	Now   time.Time `json:"now" doc:"Time of the site."`
+	Redis time.Time `json:"redis_time" doc:"Time of the clock of Redis, which end_before is compared with."`
 }
 
 // Follows is a task whose output somebody reads, all of it from the beginning, since a time.
@@ -309,7 +311,7 @@ func (g *Gateway) renew(ctx context.Context, s *guest, b *SessionBeat) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewed, s.Lease, s.Order, s.clock = sent, cmp.Or(r.Lease, s.Lease), r.Order, newClock(r.Now)
-	s.stops, s.follows = nil, nil
+	s.stops, s.follows, s.ahead = nil, nil, r.Now.Sub(r.Redis)
 	for _, id := range r.Stops {
 		s.stops = append(s.stops, Stop{Task: id, Ended: EndedCancelled})
 	}
@@ -328,16 +330,17 @@ func (g *Gateway) renew(ctx context.Context, s *guest, b *SessionBeat) error {
 func (s *guest) standing() Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.clock.now()
 	s.told = Standing{
 		Incarnation: s.Incarnation, Lease: task.Seconds(timing.ToStd(s.Lease)), Order: s.Order, Stops: append([]Stop{}, s.stops...),
-		Followed: append([]Follows{}, s.follows...), Now: task.Moment(s.clock.now()),
+		Followed: append([]Follows{}, s.follows...), Now: task.Moment(now), Redis: task.Moment(now.Add(-s.ahead)),
 	}
 	return s.told
 }
 
 // noStanding is that of a worker without a session.
 func noStanding(now statemachine.Time) Standing {
-	return Standing{Stops: []Stop{}, Followed: []Follows{}, Now: task.Moment(now)}
+	return Standing{Stops: []Stop{}, Followed: []Follows{}, Now: task.Moment(now), Redis: task.Moment(now)}
 }
 
 // untold reports whether the worker is to do something that it has not been told: then it waits no longer.

@@ -33,12 +33,13 @@ func (g *Gateway) Site(ctx context.Context) (SiteView, error) {
 func (g *Gateway) Listen(ctx context.Context, name string, d time.Duration) (called bool) {
 	ctx, cancel := context.WithTimeout(ctx, min(d, mostWait))
 	defer cancel()
-	var heard atomic.Bool
+	var heard atomic.Int32
 	g.site.Listen(ctx, name, func() {
-		heard.Store(true)
-		cancel()
+		if heard.Add(1) > 1 { // the first says that it listens
+			cancel()
+		}
 	}, func() {}, func(string) {})
-	return heard.Load()
+	return heard.Load() > 1
 }
 
 // NameHolder is who has the name of a worker, for one that wants it and may watch whether that one lives.

@@ -455,12 +455,19 @@ type Assigned struct {
 	Claimed []byte `json:"claimed,omitempty" doc:"For a tdf-worker alone: the task in its own form, in base64. The rest is left out."`
 }
 
+// wholeTask is a task as a tdf-worker gets it. Words says that it has a list of words, which may be empty.
+type wholeTask struct {
+	Claimed Claimed
+	Words   bool
+}
+
 // whole are claimed tasks for a tdf-worker, in the form of its spool: bytes stay as they are.
 func (s *guest) whole(claimed []Claimed) ([]Assigned, error) {
 	all := make([]Assigned, len(claimed))
 	for i := range claimed {
 		var data bytes.Buffer
-		if err := gob.NewEncoder(&data).Encode(&claimed[i]); err != nil {
+		c := wholeTask{Claimed: claimed[i], Words: claimed[i].Spec.Argv != nil}
+		if err := gob.NewEncoder(&data).Encode(&c); err != nil {
 			return nil, fmt.Errorf("task %d: %w", claimed[i].Task.ID, err)
 		}
 		r := &round{Claimed: &claimed[i]}

@@ -97,7 +97,7 @@ func (s *site) options(tb testing.TB, st *store.Store) options {
 	}
 	tb.Cleanup(func() { _ = fetcher.Close() })
 	o := complete(Options{}, config.Defaults().Worker)
-	o.Name, o.Backend, o.Programs, o.TempDir = "w", s.backend(tb, st), fetcher, tb.TempDir()
+	o.Name, o.Backend, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
 	o.KillGrace, o.DrainTimeout, o.stopTimeout = time.Second, 0, 3*time.Second
 	o.Slots, o.container, o.ProgramDir = 1, container(tb), s.programs
 	o.SpoolDir, o.DiskReserve = tb.TempDir(), 0
@@ -147,6 +147,7 @@ func (s *site) startOn(t testing.TB, st *store.Store, change ...func(*options)) 
 	for _, f := range change {
 		f(&o)
 	}
+	o.Backend = s.backend(t, o.Name, o.Backend)
 	w, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)

@@ -98,6 +98,7 @@ type refusal struct {
 
 type refusedPart struct {
 	Location string          `json:"location"`
+	Message  string          `json:"message"`
 	Value    json.RawMessage `json:"value"`
 }
 
@@ -128,6 +129,15 @@ func (e *refusal) Is(target error) bool {
 	default:
 		return false
 	}
+}
+
+// Unwrap is the value that cannot be, if that is why.
+func (e *refusal) Unwrap() error {
+	if e.status != http.StatusUnprocessableEntity || len(e.parts) == 0 {
+		return nil
+	}
+	part := &e.parts[0]
+	return &statemachine.FieldError{Field: part.Location, Value: oneLine(string(part.Value)), Want: strings.TrimPrefix(part.Message, "is not ")}
 }
 
 // noAnswer is why there was none: the same request may succeed later.

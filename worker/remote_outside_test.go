@@ -3,6 +3,7 @@ package worker_test
 import (
 	"log/slog"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/tdf-go/tdf/httpapi"
@@ -12,7 +13,17 @@ import (
 	"github.com/tdf-go/tdf/worker"
 )
 
-func init() { worker.ServeSite = serveSite }
+func init() { worker.ServeSite = serveOnce }
+
+// served are the servers of spaces, by namespace and the worker that has a token.
+var served sync.Map
+
+// serveOnce serves a space until the test ends that asks first.
+func serveOnce(tb testing.TB, sp *storetest.Space, name string) (url, token string) {
+	tb.Helper()
+	once, _ := served.LoadOrStore(sp.Namespace+"/"+name, sync.OnceValues(func() (string, string) { return serveSite(tb, sp, name) }))
+	return once.(func() (string, string))() //nolint:forcetypeassert // it is stored above
+}
 
 // serveSite serves a space as a server does.
 func serveSite(tb testing.TB, sp *storetest.Space, name string) (url, token string) {

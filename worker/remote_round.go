@@ -114,11 +114,14 @@ func (r *remote) numbered(request string) string {
 func (r *remote) reply(answer *RoundAnswer) (ClaimReply, error) {
 	reply := ClaimReply{Now: task.Stamp(answer.Now), Next: statemachine.Never, More: answer.More, Wider: answer.Wider}
 	for i := range answer.Tasks {
-		var c Claimed
+		var c wholeTask
 		if err := gob.NewDecoder(bytes.NewReader(answer.Tasks[i].Claimed)).Decode(&c); err != nil {
 			return ClaimReply{}, fmt.Errorf("task %d: %w", answer.Tasks[i].Task, err)
 		}
-		reply.Tasks = append(reply.Tasks, c)
+		if c.Words && c.Claimed.Spec.Argv == nil {
+			c.Claimed.Spec.Argv = []string{}
+		}
+		reply.Tasks = append(reply.Tasks, c.Claimed)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

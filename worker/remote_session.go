@@ -96,7 +96,7 @@ func (r *remote) Renew(ctx context.Context, session Session, h Heartbeat) (Renew
 	if err != nil {
 		return Renewal{}, err
 	}
-	n := Renewal{Lease: timing.FromStd(time.Duration(s.Lease)), Order: s.Order, Now: task.Stamp(s.Now), Redis: task.Stamp(s.Now)}
+	n := Renewal{Lease: timing.FromStd(time.Duration(s.Lease)), Order: s.Order, Now: task.Stamp(s.Now), Redis: task.Stamp(s.Redis)}
 	for _, stop := range s.Stops {
 		if stop.Ended == EndedOverdue {
 			n.Overdue = append(n.Overdue, stop.Task)
