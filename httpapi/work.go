@@ -65,7 +65,8 @@ func (a *api) work() {
 func (a *api) wholeWork(work func(method, path, id, does, detail string) operation) {
 	add(a, work(http.MethodGet, "/site", "get-work-site", "Get what a worker has to know before it registers", ""), a.workSite)
 	add(a, work(http.MethodGet, "/call", "await-work-call", "Wait until a heartbeat of the worker is wanted at once",
-		"An order, a task to stop, or somebody who follows the output of one. A call may be missing: the heartbeat tells it as well."), a.awaitCall)
+		"An order, a task to stop, or somebody who follows the output of one. A call may be missing: the heartbeat tells it as well."),
+		a.awaitCall)
 	add(a, work(http.MethodPost, "/question", "ask-question", "Ask about a round that the worker runs",
 		"What the tasks have brought that it needs, fields of its record, which version others run or keep. 409 means that the round is over."),
 		a.askQuestion)

@@ -182,11 +182,11 @@ func TestWithoutRedis(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"on_redis_loss=finish":  "write on_redis_loss=stop",
-		"output_limit=1048577":  "output_max keeps",
-		"output_limt=1":         "output_limit",
-		"[redis]\npasword=1":    "password",
-		"[tdf]\nnamespace=a b ": "namespace",
+		"on_redis_loss=finish": "write on_redis_loss=stop",
+		"output_limit=1048577": "output_max keeps",
+		"output_limt=1":        "output_limit",
+		"[redis]\npasword=1":   "password",
+		"[tdf]\nnamespace=a b": "namespace",
 	} {
 		if e := refused(t, "[worker]\n"+line+"\n", ForWorker, WithoutRedis()); !strings.Contains(e.Error(), want) {
 			t.Errorf("%s: %v", line, e)
