@@ -72,7 +72,7 @@ func (r *remote) mark() string {
 const (
 	// answerTime is how long an answer may take, beside the time that was asked for, and a large body.
 	answerTime = 30 * time.Second
-	// longestAnswer bounds what is read of one, in bytes.
+	// longestAnswer bounds what is read of one of JSON, in bytes.
 	longestAnswer = 256 << 20
 )
 
@@ -171,7 +171,7 @@ func (r *remote) call(ctx context.Context, method, path string, in, out any, d t
 			if out == nil {
 				return nil
 			}
-			return json.NewDecoder(body).Decode(out)
+			return json.NewDecoder(io.LimitReader(body, longestAnswer)).Decode(out)
 		})
 		if e, ok := errors.AsType[*refusal](err); !ok || e.status != http.StatusTooManyRequests || !again(ctx, header) {
 			return err
@@ -210,14 +210,14 @@ func (r *remote) send(
 		return nil, &noAnswer{what, because(ctx, err)}
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
-	body := io.LimitReader(answer.Body, longestAnswer)
+	body := answer.Body
 	if answer.StatusCode < http.StatusOK || answer.StatusCode >= http.StatusMultipleChoices {
 		return answer.Header, refused(what, answer.StatusCode, body)
 	}
 	if err := read(body); err != nil {
 		return answer.Header, &noAnswer{what, because(ctx, err)}
 	}
-	_, _ = io.Copy(io.Discard, body) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, body, 1) // so that the connection can be used again
 	return answer.Header, nil
 }
 

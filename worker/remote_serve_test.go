@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ const testsOverHTTP = "TestOverHTTP/"
 // backend is how a worker of a test reaches its site.
 func (s *site) backend(tb testing.TB, name string, direct Backend) Backend {
 	tb.Helper()
-	if _, usual := direct.(*store.Store); !usual || os.Getenv("XHTTP") == "" && !strings.HasPrefix(tb.Name(), testsOverHTTP) {
+	if _, usual := direct.(*store.Store); !usual || !strings.HasPrefix(tb.Name(), testsOverHTTP) {
 		return direct
 	}
 	url, token := ServeSite(tb, s.Space, name)
