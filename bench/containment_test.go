@@ -44,10 +44,12 @@ func TestJobsTable(t *testing.T) {
 func TestHTTPTables(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"http", "lists", "-tasks", "50", "-rounds", "1"}, &out, t.Output()); err != nil {
+	if err := run(t.Context(), []string{"http", "work", "lists", "-tasks", "50", "-rounds", "1"}, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	has(t, out.String(), "| opened by the package |", "| opened over HTTP |", "| GET /tasks |", "| GET /jobs/j1 |", "| GET /stats |")
+	has(t, out.String(), "| opened by the package |", "| opened over HTTP |", "| done through Redis |",
+		"| done through Redis, 1 slot a worker |", "| done over HTTP, 1 a turn |",
+		"| done over HTTP, 40 a turn |", "- done over HTTP, 40 a turn in done through Redis, without opening: ", "| GET /tasks |", "| GET /jobs/j1 |", "| GET /stats |")
 }
 
 func TestClaimsTable(t *testing.T) {

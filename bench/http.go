@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -18,39 +19,50 @@ import (
 
 // web is a site over HTTP, asked with one token.
 type web struct {
-	url, token string
+	client           *http.Client
+	url, name, token string
 }
 
-// withWeb calls do with a site that a handler serves on loopback, and with what makes a client with a token of its own.
-func (b *bench) withWeb(ctx context.Context, do func(m *manager.Manager, as func(name string) (*web, error)) error) error {
-	return b.atSite(ctx, func(_ *site.Site, m *manager.Manager) error {
-		srv := httptest.NewServer(httpapi.New(httpapi.Options{Manager: m})) //nolint:contextcheck // a handler has the context of each request
+// newWeb makes a client with a token of its own.
+type newWeb func(name string, role task.TokenRole) (*web, error)
+
+// withWeb calls do with a site that a handler serves on loopback, with a connection for as many at a time as there are slots.
+func (b *bench) withWeb(ctx context.Context, do func(s *site.Site, m *manager.Manager, as newWeb) error) error {
+	return b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
+		gateway, err := s.Gateway(ctx, b.Slots)
+		if err != nil {
+			return err
+		}
+		o := httpapi.Options{Manager: m, Gateway: gateway, Logger: slog.New(slog.DiscardHandler)}
+		srv := httptest.NewServer(httpapi.New(o)) //nolint:contextcheck // a handler has the context of each request
 		defer srv.Close()
-		return do(m, func(name string) (*web, error) {
-			token, _, err := m.NewToken(ctx, task.TokenSpec{Name: name, Role: task.TokenSubmit}, manager.ChangeOptions{})
-			return &web{srv.URL + "/api/v1", token}, err
+		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: max(1, b.Slots)}}
+		defer client.CloseIdleConnections()
+		return do(s, m, func(name string, role task.TokenRole) (*web, error) {
+			token, _, err := m.NewToken(ctx, task.TokenSpec{Name: name, Role: role}, manager.ChangeOptions{})
+			return &web{client, srv.URL + "/api/v1", name, token}, err
 		})
 	})
 }
 
-// ask sends a request, and reads the answer to its end.
-func (w *web) ask(ctx context.Context, method, path string, body []byte) (err error) {
+// ask sends a request with a body of that type, and reads the answer to its end.
+func (w *web) ask(ctx context.Context, method, path, kind string, body []byte) (answer []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, w.url+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+w.token)
-	r.Header.Set("Content-Type", "application/jsonl")
-	reply, err := http.DefaultClient.Do(r)
+	r.Header.Set("Content-Type", kind)
+	reply, err := w.client.Do(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, reply.Body.Close()) }()
-	text, err := io.ReadAll(reply.Body)
+	answer, err = io.ReadAll(reply.Body)
 	if err == nil && reply.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s %s: %s: %.300s", method, path, reply.Status, text)
+		err = fmt.Errorf("%s %s: %s: %.300s", method, path, reply.Status, answer)
 	}
-	return err
+	return answer, err
 }
 
 // commandSpec is a task as a client of HTTP may open it.
@@ -69,7 +81,8 @@ func (b *bench) openedOverHTTP(ctx context.Context) ([]Table, error) {
 			return err
 		})},
 		{name: byStream, run: b.openedBy(func(ctx context.Context, _ *manager.Manager, w *web) error {
-			return w.ask(ctx, http.MethodPost, "/tasks", body.Bytes())
+			_, err := w.ask(ctx, http.MethodPost, "/tasks", "application/jsonl", body.Bytes())
+			return err
 		})},
 	}
 	return b.compare(ctx, all, comparison{
@@ -84,8 +97,8 @@ func (b *bench) openedOverHTTP(ctx context.Context) ([]Table, error) {
 // openedBy measures one way to open the tasks.
 func (b *bench) openedBy(open func(context.Context, *manager.Manager, *web) error) func(context.Context) (reading, error) {
 	return func(ctx context.Context) (r reading, err error) {
-		err = b.withWeb(ctx, func(m *manager.Manager, as func(string) (*web, error)) error {
-			w, err := as("opener")
+		err = b.withWeb(ctx, func(_ *site.Site, m *manager.Manager, as newWeb) error {
+			w, err := as("opener", task.TokenSubmit)
 			if err != nil {
 				return err
 			}
@@ -107,14 +120,14 @@ var listings = []string{
 
 // lists asks for each list again and again, at a site where tasks wait.
 func (b *bench) lists(ctx context.Context) (tables []Table, err error) {
-	err = b.withWeb(ctx, func(m *manager.Manager, as func(string) (*web, error)) error {
+	err = b.withWeb(ctx, func(_ *site.Site, m *manager.Manager, as newWeb) error {
 		if _, err := m.SubmitAll(ctx, numbered(commandSpec, b.Tasks), ofAJob.opening...); err != nil {
 			return err
 		}
 		b.say("%d tasks wait", b.Tasks)
 		var all []*contender
 		for i, path := range listings {
-			w, err := as(fmt.Sprint("reader-", i))
+			w, err := as(fmt.Sprint("reader-", i), task.TokenSubmit)
 			if err != nil {
 				return err
 			}
@@ -136,7 +149,7 @@ func (w *web) often(ctx context.Context, path string) (reading, error) {
 	var ms []float64
 	for range asked {
 		began := time.Now()
-		if err := w.ask(ctx, http.MethodGet, path, nil); err != nil {
+		if _, err := w.ask(ctx, http.MethodGet, path, "", nil); err != nil {
 			return nil, err
 		}
 		ms = append(ms, time.Since(began).Seconds()*1000)

@@ -53,6 +53,8 @@ func definitions() []definition {
 			size{Tasks: 1000, Rounds: 5, Workers: 1, Slots: 50, Rate: 200}, (*bench).latency},
 		{"jobs", "tasks of a job beside tasks of no job", size{Tasks: 20_000, Rounds: 5, Workers: 1, Slots: 50}, (*bench).jobs},
 		{"http", "opening tasks over HTTP beside the package", size{Tasks: 20_000, Rounds: 9}, (*bench).openedOverHTTP},
+		{"work", "claims and reports: a worker over HTTP beside one that reaches Redis",
+			size{Tasks: 4000, Rounds: 9, Workers: 1, Slots: 2 * mostATurn}, (*bench).worked},
 		{"lists", "how long lists take over HTTP", size{Tasks: 1_000_000, Rounds: 5}, (*bench).lists},
 		{"claims", "a claim behind many tasks that fit nobody", size{Tasks: 1000, Rounds: 5}, (*bench).claims},
 		{"plans", "a plan of layers beside as many tasks that need nothing",

@@ -172,40 +172,41 @@ var (
 // tdfLife opens all tasks, then processes and archives them: the start of server and worker is in the time, as with peers.
 func (b *bench) tdfLife(a archiving) func(context.Context) (reading, error) {
 	return func(ctx context.Context) (r reading, err error) {
-		n := b.Tasks
 		err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
-			if _, _, err := b.life(ctx, s, m, warmUp(n), a); err != nil {
-				return err
-			}
-			opening, processing, err := b.life(ctx, s, m, n, a)
-			if err != nil {
-				return err
-			}
-			used, err := s.Redis.Usage(ctx)
-			r = lifeReading(n, opening.Seconds(), processing.Seconds(), used.Redis)
+			r, err = b.lives(ctx, s, m, a, func(c *site.Crew) error {
+				return b.start(c, func(context.Context, *worker.Job) error { return nil })
+			})
 			return err
 		})
 		return r, err
 	}
 }
 
-func (b *bench) life(
-	ctx context.Context, s *site.Site, m *manager.Manager, n int, a archiving,
-) (opening, processing time.Duration, err error) {
-	began := time.Now()
-	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop, Archive: a.archive}, n), a.opening...); err != nil {
-		return 0, 0, err
-	}
-	opening = time.Since(began)
-	err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
-		if err := b.start(c, func(context.Context, *worker.Job) error { return nil }); err != nil {
-			return err
+// lives are those of all tasks, after a warm-up, done by a crew that start adds to.
+func (b *bench) lives(
+	ctx context.Context, s *site.Site, m *manager.Manager, a archiving, start func(*site.Crew) error,
+) (r reading, err error) {
+	var opening, processing time.Duration
+	for _, n := range []int{warmUp(b.Tasks), b.Tasks} {
+		began := time.Now()
+		if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop, Archive: a.archive}, n), a.opening...); err != nil {
+			return nil, err
 		}
-		err := a.await(ctx, m, n)
-		processing = time.Since(began) - opening
-		return err
-	})
-	return opening, processing, err
+		opening = time.Since(began)
+		err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+			if err := start(c); err != nil {
+				return err
+			}
+			err := a.await(ctx, m, n)
+			processing = time.Since(began) - opening
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	used, err := s.Redis.Usage(ctx)
+	return lifeReading(b.Tasks, opening.Seconds(), processing.Seconds(), used.Redis), err
 }
 
 // numbered are n tasks like spec, whose inputs are their numbers from 0.

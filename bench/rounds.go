@@ -38,7 +38,7 @@ type contender struct {
 // contenderNames are the beginnings of all names of contenders.
 var contenderNames = []string{
 	tdfName, "xargs", "GNU parallel", spawnName, plainName, uncontainedName, "shim", asynqName, bullName, celeryName,
-	"behind", flatName, planName, "installed", "packed", "put", "opened", "GET",
+	"behind", flatName, planName, "installed", "packed", "put", "opened", "done", "GET",
 }
 
 // selected returns the contenders whose names begin with one of the words; without words, all of them.

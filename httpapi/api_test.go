@@ -30,7 +30,11 @@ type client struct {
 // newClient is a client of a site of its own, with a token of that role.
 func newClient(t *testing.T, role task.TokenRole) *client {
 	t.Helper()
-	sp := storetest.New(t)
+	return clientOf(t, storetest.New(t), role)
+}
+
+func clientOf(t *testing.T, sp *storetest.Space, role task.TokenRole) *client {
+	t.Helper()
 	c := &client{
 		handler: serve(t, sp, &health{}),
 		m:       manager.New(storetest.At(t, sp.Where, sp.Namespace, nil), "test", manager.Options{}),

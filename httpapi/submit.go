@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -222,7 +221,8 @@ type incoming struct {
 // check reads all tasks, and returns how many there are.
 func (in *incoming) check(ctx context.Context) (n int, err error) {
 	usable := in.a.usable(ctx)
-	for spec := range in.specs() {
+	var spec task.Spec
+	for spec = range in.specs() {
 		n++
 		err := in.a.m.Check(spec)
 		if err == nil {
@@ -242,9 +242,9 @@ func (in *incoming) check(ctx context.Context) (n int, err error) {
 func (a *api) usable(ctx context.Context) func(*task.Spec) error {
 	queues := map[string]error{"": nil}
 	return func(spec *task.Spec) error {
-		for field, text := range map[string]string{"source": spec.Source, "stdin": spec.Stdin} {
-			if strings.HasPrefix(text, task.FilePrefix) {
-				return &statemachine.FieldError{Field: field, Value: text, Want: "blob:sha256=HASH; files of the server are not read"}
+		for _, of := range [...]struct{ field, text string }{{"source", spec.Source}, {"stdin", spec.Stdin}} {
+			if strings.HasPrefix(of.text, task.FilePrefix) {
+				return &statemachine.FieldError{Field: of.field, Value: of.text, Want: "blob:sha256=HASH; files of the server are not read"}
 			}
 		}
 		if _, known := queues[spec.Queue]; !known {
@@ -281,11 +281,10 @@ func (in *incoming) specs() iter.Seq[task.Spec] {
 		if !in.many {
 			scan.Split(whole)
 		}
-		n := 0
-		for scan.Scan() {
-			n++
-			var spec task.Spec
-			if err := answer.ReadTask(&spec, string(bytes.TrimSuffix(scan.Bytes(), []byte("\r"))), in.now); err != nil {
+		n, spec := 1, task.Spec{}
+		for ; scan.Scan(); n++ {
+			spec = task.Spec{}
+			if err := answer.ReadTask(&spec, scan.Bytes(), in.now); err != nil {
 				in.err = in.at(n, err)
 				return
 			}
@@ -294,7 +293,7 @@ func (in *incoming) specs() iter.Seq[task.Spec] {
 			}
 		}
 		if err := scan.Err(); err != nil {
-			in.err = in.at(n+1, err)
+			in.err = in.at(n, err)
 		}
 	}
 }

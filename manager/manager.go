@@ -24,11 +24,13 @@ type Manager struct {
 	// unusable is what is wrong with the name, nil normally.
 	unusable error
 	defaults config.TaskDefaults
-	store    namespace
-	log      *slog.Logger
-	opt      Options
-	after    func(time.Duration) <-chan time.Time // time.After, or a test's
-	running  atomic.Bool
+	// configured defines tasks by those defaults alone.
+	configured task.Definer
+	store      namespace
+	log        *slog.Logger
+	opt        Options
+	after      func(time.Duration) <-chan time.Time // time.After, or a test's
+	running    atomic.Bool
 	// handling is the lease under which handlers are called; only Run uses it.
 	handling *handling
 	others   fleet.HandlingWatch // of other managers
@@ -106,6 +108,7 @@ func New(site *tdf.Site, name string, o Options) *Manager {
 		log: cmp.Or(o.Logger, site.Internal.Log).With("manager", name), retries: newHandlerRetries(o.Settings),
 		unusable: errors.Join(config.ValidName("manager", name), o.check()),
 	}
+	m.configured = task.NewDefiner(m.defaults.Defaults)
 	m.queueDefaults.Store(untouched)
 	return m
 }

@@ -16,7 +16,7 @@ import (
 // without opening it: a *statemachine.FieldError that names the field, or nil.
 // Whether the queue is there only opening finds out, and what a StartIn or EndIn comes to.
 func (m *Manager) Check(spec task.Spec) error {
-	_, err := task.Define(&spec, m.defaults.Defaults)
+	_, err := m.configured.Define(&spec)
 	return err
 }
 

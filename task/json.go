@@ -16,18 +16,15 @@ import (
 
 // fromJSON is the text of a JSON value.
 func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
+	raw = bytes.TrimSpace(raw)
+	if bytes.HasPrefix(raw, []byte(`"`)) { // as most are
+		return f.fromText(raw)
+	}
 	value, err := decoded(raw)
 	if err != nil {
 		return "", f.badJSON(raw)
 	}
 	switch v := value.(type) {
-	case string:
-		if f.alone {
-			return listText([]string{v}), nil
-		}
-		if f.name != jsonArray && f.name != jsonObject && (f.Name != "hold" || v != "") {
-			return v, nil
-		}
 	case json.Number:
 		if f.number {
 			return v.String(), nil
@@ -47,17 +44,31 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	return "", f.badJSON(raw)
 }
 
+// fromText is the text of a JSON text.
+func (f *Field) fromText(raw json.RawMessage) (text string, err error) {
+	if inside := bytes.Trim(raw, `"`); len(raw) == len(inside)+2 && !bytes.ContainsFunc(inside, special) {
+		text = string(inside)
+	} else if json.Unmarshal(raw, &text) != nil {
+		return "", f.badJSON(raw)
+	}
+	switch {
+	case f.alone:
+		return listText([]string{text}), nil
+	case f.name == jsonArray, f.name == jsonObject, f.Name == "hold" && text == "":
+		return "", f.badJSON(raw)
+	}
+	return text, nil
+}
+
+// special reports whether a character stands for something else in a JSON text, or cannot be in one.
+func special(c rune) bool { return c < ' ' || c == '"' || c == '\\' || c == utf8.RuneError }
+
 // decoded is a JSON value, whose numbers stay as they are written.
 func decoded(raw json.RawMessage) (value any, err error) {
-	if bytes.HasPrefix(raw, []byte(`"`)) { // as most are: making a decoder takes longer than reading it
-		var text string
-		err := json.Unmarshal(raw, &text)
-		return text, err //nolint:wrapcheck // the caller names the field
-	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
-	return value, err //nolint:wrapcheck // the same
+	return value, err //nolint:wrapcheck // the caller names the field
 }
 
 // several is the text of an array or an object, for a field of that form; text is that of a list.

@@ -63,8 +63,8 @@ func TestCancelMeetsTheGateway(t *testing.T) {
 	}
 	s.askStop(t, id)
 	g := Gateway{site: s.Store}
-	out, err := g.commit(t.Context(), []Commit{commit}, held.Task.Current.Running, false)
-	if err != nil || len(out) != 1 || out[0].Err != nil {
+	out, err := g.commit(t.Context(), []Commit{commit}, nil, held.Task.Current.Running, false)
+	if err != nil || len(out.Outcomes) != 1 || out.Outcomes[0].Err != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
 	got := s.Task(t, id)

@@ -120,10 +120,17 @@ func (g *Gateway) Turn(ctx context.Context, name string, t *RoundTurn) (a RoundA
 		return a, err
 	}
 	a.Standing, a.Tasks = noStanding(0), []Assigned{}
-	if a.Outcomes, err = g.report(ctx, name, t.Reports); err != nil || t.Incarnation == 0 {
+	p := poll{gateway: g, turn: t}
+	var over error
+	if t.Incarnation != 0 {
+		p.guest, over = g.session(ctx, name, t.Incarnation)
+	}
+	if a.Outcomes, err = p.report(ctx, name); err != nil || t.Incarnation == 0 {
 		return a, err
 	}
-	err = g.next(ctx, name, t, &a)
+	if err = over; err == nil {
+		err = p.next(ctx, &a)
+	}
 	if t.Whole && errors.Is(err, ErrLeaseLost) { // the worker has to hear of its reports
 		a.Standing, err = noStanding(0), nil
 	}
@@ -131,13 +138,9 @@ func (g *Gateway) Turn(ctx context.Context, name string, t *RoundTurn) (a RoundA
 }
 
 // next claims, or is a heartbeat.
-func (g *Gateway) next(ctx context.Context, name string, t *RoundTurn, a *RoundAnswer) error {
-	s, err := g.session(ctx, name, t.Incarnation)
-	if err != nil {
-		return err
-	}
-	p := poll{gateway: g, guest: s, turn: t, end: time.Now().Add(time.Duration(t.Wait))}
-	got := []Claimed{}
+func (p *poll) next(ctx context.Context, a *RoundAnswer) (err error) {
+	g, s, t, got := p.gateway, p.guest, p.turn, []Claimed{}
+	p.end = time.Now().Add(time.Duration(t.Wait))
 	if t.Slots > 0 {
 		got, err = p.claim(ctx)
 	} else if s.due() && !t.Whole {
@@ -156,8 +159,19 @@ func (g *Gateway) next(ctx context.Context, name string, t *RoundTurn, a *RoundA
 	return err
 }
 
-// report makes the moves of reports.
-func (g *Gateway) report(ctx context.Context, name string, reports []RoundEnd) ([]ReportOutcome, error) {
+// along is the claim that goes to Redis together with the reports, nil if there is none, or something else comes first.
+func (p *poll) along(ctx context.Context) *ClaimRequest {
+	if s, t := p.guest, p.turn; s != nil && t.Slots > 0 && !s.due() && !s.ordered() {
+		if request, err := s.claims.named(ctx, t, s.Incarnation); err == nil { // else the claim behind the reports says why
+			return request
+		}
+	}
+	return nil
+}
+
+// report makes the moves of reports, and the claim that goes along.
+func (p *poll) report(ctx context.Context, name string) ([]ReportOutcome, error) {
+	g, reports := p.gateway, p.turn.Reports
 	outcomes := make([]ReportOutcome, len(reports))
 	if len(reports) == 0 {
 		return outcomes, nil
@@ -189,11 +203,21 @@ func (g *Gateway) report(ctx context.Context, name string, reports []RoundEnd) (
 		}
 		commits, of = append(commits, commit), append(of, i)
 	}
-	made, err := g.commit(ctx, commits, now, reports[0].whole)
-	for i := range made {
-		outcomes[of[i]].set(&made[i])
+	if len(commits) == 0 {
+		return outcomes, nil
 	}
-	return outcomes, err
+	next := p.along(ctx)
+	made, err := g.commit(ctx, commits, next, now, reports[0].whole)
+	if err != nil {
+		return nil, err
+	}
+	for i := range made.Outcomes {
+		outcomes[of[i]].set(&made.Outcomes[i])
+	}
+	if next != nil {
+		p.first = &made
+	}
+	return outcomes, nil
 }
 
 func (o *ReportOutcome) set(made *Outcome) {
@@ -235,14 +259,12 @@ func (g *Gateway) before(ctx context.Context, reports []RoundEnd) ([]*Former, st
 	return tasks, now, err
 }
 
-// commit makes moves, anew where the task was cancelled meanwhile, unless their worker is to say what it records then.
-func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine.Time, whole bool) ([]Outcome, error) {
-	if len(commits) == 0 {
-		return nil, nil
-	}
-	turn := g.site.Turn(ctx, commits, nil)
+// commit makes moves, at least one, and claims if next is not nil; moves anew where the task was cancelled meanwhile, unless their worker is
+// to say what it records then.
+func (g *Gateway) commit(ctx context.Context, commits []Commit, next *ClaimRequest, now statemachine.Time, whole bool) (Turn, error) {
+	turn := g.site.Turn(ctx, commits, next)
 	if turn.Moved != nil {
-		return nil, turn.Moved
+		return turn, turn.Moved
 	}
 	for i, c := range commits {
 		if whole || !cross(&c, turn.Outcomes[i].Err, now) {
@@ -250,15 +272,24 @@ func (g *Gateway) commit(ctx context.Context, commits []Commit, now statemachine
 		}
 		again := g.site.Turn(ctx, []Commit{c}, nil)
 		if again.Moved != nil {
-			return nil, again.Moved
+			return turn, again.Moved
 		}
 		turn.Outcomes[i] = again.Outcomes[0]
 	}
-	return turn.Outcomes, nil
+	return turn, nil
 }
 
-// claim claims tasks. If none are due it waits for one, until the time of the turn is over or the worker is to do something else.
+// claim claims tasks, unless the reports have brought some. If none are due it waits for one, until the time of the turn is over or the
+// worker is to do something else.
 func (p *poll) claim(ctx context.Context) ([]Claimed, error) {
+	if p.first != nil {
+		reply := &p.first.Reply
+		if err := p.guest.answered(reply, p.first.Claimed); err != nil || len(reply.Tasks) > 0 {
+			p.more, p.wider = reply.More, reply.Wider
+			return reply.Tasks, err
+		}
+		p.missed(reply)
+	}
 	for {
 		if got, over, err := p.step(ctx); over || err != nil {
 			return got, err
@@ -272,6 +303,7 @@ type poll struct {
 	guest   *guest
 	turn    *RoundTurn
 	end     time.Time
+	first   *Turn       // the answer to the reports, if a claim went along
 	last    *ClaimReply // when nothing was due: what was in the way; nil to claim at once
 	stale   bool        // the claim before was
 
@@ -324,19 +356,25 @@ func (p *poll) step(ctx context.Context) (got []Claimed, over bool, err error) {
 		return nil, false, nil
 	}
 	reply, err := g.claimOnce(ctx, s, p.turn, p.last, left)
-	p.more, p.wider = reply.More, reply.Wider
 	if err != nil || len(reply.Tasks) > 0 {
+		p.more, p.wider = reply.More, reply.Wider
 		return reply.Tasks, true, err
 	}
 	if reply.Stale && p.stale { // not because of the rules, which were read: the claim was called off
 		got, err = g.callOff(ctx, s, p.turn)
 		return got, true, err
 	}
-	p.last, p.stale = &reply, reply.Stale
-	if claimAgain(&reply) || reply.More {
+	p.missed(&reply)
+	return nil, false, nil
+}
+
+// missed takes note of an answer without tasks.
+func (p *poll) missed(reply *ClaimReply) {
+	p.more, p.wider = reply.More, reply.Wider
+	p.last, p.stale = reply, reply.Stale
+	if claimAgain(reply) || reply.More {
 		p.last = nil
 	}
-	return nil, false, nil
 }
 
 // drainLook is how often it is looked whether a worker that drains is undrained.
@@ -536,7 +574,7 @@ func (g *Gateway) refuse(ctx context.Context, s *guest, r *round, why error, cla
 		return err
 	}
 	commit.Node = "" // no fault of this node
-	_, err = g.commit(ctx, []Commit{commit}, now, false)
+	_, err = g.commit(ctx, []Commit{commit}, nil, now, false)
 	return err
 }
 

@@ -137,6 +137,20 @@ func (s *Site) Manager(ctx context.Context, name string, settings ...string) (*m
 	return manager.New(site, name, manager.Options{}), nil
 }
 
+// Gateway makes what serves workers over HTTP, so many of which wait at a time. It is closed with the Redis.
+func (s *Site) Gateway(ctx context.Context, waiting int) (*worker.Gateway, error) {
+	site, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := worker.NewGateway(site, waiting)
+	if err != nil {
+		return nil, fmt.Errorf("a gateway: %w", err)
+	}
+	s.closers = append(s.closers, g.Close)
+	return g, nil
+}
+
 // connect makes a silent site, which is closed with the Redis.
 func (s *Site) connect(ctx context.Context, settings ...string) (*tdf.Site, error) {
 	settings = append(slices.Clone(settings), "redis.host="+s.Redis.Socket(), "tdf.namespace="+namespace)
@@ -214,7 +228,7 @@ func (c *Crew) Server(name string, set server.Settings) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	c.run(srv.Run)
+	c.Add(srv.Run)
 	return nil
 }
 
@@ -253,7 +267,7 @@ func (c *Crew) Worker(h Hand) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
-	c.run(w.Run)
+	c.Add(w.Run)
 	return nil
 }
 
@@ -263,12 +277,12 @@ func (c *Crew) Archiver(name string) error {
 	if err != nil {
 		return err
 	}
-	c.run(func(ctx context.Context) error { return m.Run(ctx, manager.Handlers{Unhandled: manager.Archive}) })
+	c.Add(func(ctx context.Context) error { return m.Run(ctx, manager.Handlers{Unhandled: manager.Archive}) })
 	return nil
 }
 
-// run runs one of them until all are to end.
-func (c *Crew) run(daemon func(context.Context) error) {
+// Add runs one of them until all are to end.
+func (c *Crew) Add(daemon func(context.Context) error) {
 	c.running.Go(func() {
 		if err := daemon(c.ctx); err != nil {
 			c.cancel(err)

@@ -37,7 +37,7 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 			return nil
 		})
 	case flags.Changed("from-json"):
-		lines, err = eachOf(s, sub.fromJSON, given, func(spec *task.Spec, text string) error { return answer.ReadTask(spec, text, now) })
+		lines, err = eachOf(s, sub.fromJSON, given, func(spec *task.Spec, text string) error { return answer.ReadTask(spec, []byte(text), now) })
 	case flags.Changed("array"):
 		lines, err = sub.fromArray(s, given)
 	default:
