@@ -143,7 +143,7 @@ func (s *Site) Gateway(ctx context.Context, waiting int) (*worker.Gateway, error
 	if err != nil {
 		return nil, err
 	}
-	g, err := worker.NewGateway(site, waiting)
+	g, err := worker.NewGateway(site, waiting) //nolint:contextcheck // it listens until it is closed
 	if err != nil {
 		return nil, fmt.Errorf("a gateway: %w", err)
 	}
