@@ -123,7 +123,7 @@ type SessionRequest struct {
 	MaxThreads   string `json:"maxthreads,omitempty" doc:"As [worker] maxthreads."`
 	HandlersOnly bool   `json:"handlers_only,omitempty" doc:"It takes no task without a class."`
 	// Host is the name that its host has, Containment what keeps its programs in; for people.
-	Host        string `json:"host,omitempty" maxLength:"255" doc:"The name of its host, for people; by default the address that it asks from."`
+	Host        string `json:"host,omitempty" maxLength:"255" doc:"Name of its host, for people; by default the address that it asks from."`
 	Containment string `json:"containment,omitempty" maxLength:"100" doc:"What keeps its programs in, for people."`
 	// Identity is unlike that of any other start of a process: a request that is sent again with it begins no other session.
 	Identity string `json:"identity,omitempty" maxLength:"200" doc:"A text unlike that of any other start of a process."`
@@ -132,7 +132,7 @@ type SessionRequest struct {
 	// Replaces is the session that the caller knows to be dead, of all that may have the name.
 	Replaces int64 `json:"replaces,omitempty" minimum:"1" doc:"The same of one session alone: its number."`
 	// Keep says that tasks of an earlier session are not given up yet.
-	Keep bool `json:"keep,omitempty" doc:"While an earlier session holds tasks, none begins: incarnation is 0, and lost are those tasks, to report first."`
+	Keep bool `json:"keep,omitempty" doc:"While an earlier session holds tasks, none begins: incarnation is 0, and lost has those tasks."`
 }
 
 // registration is what the site is told of a worker. The error is a *statemachine.FieldError.
@@ -145,7 +145,8 @@ func (r *SessionRequest) registration(name, host string) (task.Registration, err
 	}
 	return task.Registration{
 		Name: name, Node: cmp.Or(r.Node, host), Host: cmp.Or(r.Host, host), PID: r.PID, Identity: overHTTP + cmp.Or(r.Identity, newToken()),
-		Version: r.Version, Containment: cmp.Or(r.Containment, "http"), Replaces: r.Replaces, Slots: max(1, r.Slots), Env: w.Env, Labels: w.Labels, Resources: w.Resources, Classes: w.Classes,
+		Version: r.Version, Containment: cmp.Or(r.Containment, "http"), Replaces: r.Replaces, Slots: max(1, r.Slots),
+		Env: w.Env, Labels: w.Labels, Resources: w.Resources, Classes: w.Classes,
 		MaxThreads: w.MaxThreads, HandlersOnly: r.HandlersOnly,
 	}, nil
 }

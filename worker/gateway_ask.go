@@ -70,7 +70,7 @@ type RoundQuestion struct {
 	// Results asks what tasks have brought that this one needs.
 	Results []int64 `json:"results,omitempty" maxItems:"50" doc:"Ids of tasks that this one needs: what have they brought?"`
 	// Fields asks for fields of the record of the task.
-	Fields []string `json:"fields,omitempty" maxItems:"40" doc:"Names of fields of its record: feeds, avoid, and class and node of former rounds."`
+	Fields []string `json:"fields,omitempty" maxItems:"40" doc:"Fields of its record: feeds, avoid, and class and node of former rounds."`
 	// First asks which version all tasks of its plan or job run of its source, and may say one.
 	First *FirstQuestion `json:"first,omitempty" doc:"Which version of its source do all tasks of its plan or job run?"`
 	// Keepers asks who else keeps the version that it is pinned to.
@@ -85,7 +85,7 @@ type FirstQuestion struct {
 
 // RoundFacts is the answer.
 type RoundFacts struct {
-	Results []argument        `json:"results,omitempty" doc:"What those tasks have brought, in their order; a text that is no UTF-8 as base64."`
+	Results []argument        `json:"results,omitempty" doc:"What they have brought, in their order; a text that is no UTF-8 as base64."`
 	Fields  map[string]string `json:"fields,omitempty" doc:"Those fields that are there."`
 	Version string            `json:"version,omitempty" doc:"Hash of the version that was said first."`
 	Keep    []string          `json:"keep,omitempty" doc:"Workers that keep it."`
@@ -107,11 +107,12 @@ func (g *Gateway) Ask(ctx context.Context, name string, q *RoundQuestion) (a Rou
 	case q.First != nil:
 		plan := task.PlanOf(fields[planField])
 		if pinned := q.First.Source + task.PinFirst; plan == 0 || source != pinned || !versionForm.MatchString(q.First.SHA256) {
-			return a, &statemachine.FieldError{Field: "first", Value: pinned, Want: "the source of the task, of a plan or job, and a hash or nothing"}
+			return a, &statemachine.FieldError{Field: "first", Value: pinned, Want: "the source of the task, and a hash or nothing"}
 		}
 		a.Version, err = g.site.FirstVersion(ctx, plan, q.First.Source, q.First.SHA256)
 	case q.Keepers != "":
-		if sum := task.SourceSHA256(source); sum == "" || !slices.Contains([]string{fields["program"] + "@" + sum, uploads + "@" + sum}, q.Keepers) {
+		sum := task.SourceSHA256(source)
+		if pinned := []string{fields["program"] + "@" + sum, uploads + "@" + sum}; sum == "" || !slices.Contains(pinned, q.Keepers) {
 			return a, &statemachine.FieldError{Field: "keepers", Value: q.Keepers, Want: "the version that the task is pinned to"}
 		}
 		a.Keep, a.Asked, err = g.askKeepers(ctx, name, q)

@@ -30,7 +30,7 @@ type RoundRecord struct {
 	// StopAsked says that the worker knows that the task was cancelled.
 	StopAsked bool `json:"stop_asked,omitempty" doc:"For a tdf-worker: it knows that the task was cancelled."`
 	// Avoid says to which workers a task that is handed back is left.
-	Avoid string `json:"avoid,omitempty" maxLength:"4000" doc:"For a tdf-worker: to which workers a task is left that it hands back, and until when."`
+	Avoid string `json:"avoid,omitempty" maxLength:"4000" doc:"For a tdf-worker: to whom a task is left that it hands back, and until when."`
 }
 
 // RecordText is a field of a record, in base64, also an empty one.
@@ -66,8 +66,8 @@ var recordable = sync.OnceValue(func() map[string]recordField {
 	const number, line, long = 20, 4000, 64 << 10
 	stream := int(usual().OutputLimit)
 	return map[string]recordField{
-		"output": {stream + long, isAny}, "result": {stream + long, isAny}, "trace": {long, isAny}, "progress": {line, isAny}, "signal": {line, isAny},
-		"error": {stream + long, isAny}, "stderr": {stream + long, isAny}, // with the words of the worker
+		streamNames[0]: {stream + long, isAny}, "result": {stream + long, isAny}, "trace": {long, isAny},
+		"progress": {line, isAny}, "signal": {line, isAny}, streamNames[1]: {stream + long, isAny}, "stderr": {stream + long, isAny}, // with the words of the worker
 		"status": {number, isNumber}, "exit_code": {number, isNumber}, "max_memory": {number, isNumber},
 		"output_bytes": {number, isNumber}, "error_bytes": {number, isNumber},
 		"user_time": {number, isTime}, "system_time": {number, isTime}, "retry": {number, isTime}, "eta": {number, isTime},
@@ -146,7 +146,7 @@ func (e *RoundEnd) occurrence() statemachine.Occurrence {
 	text := func(name string) string { return string(e.Record[name]) }
 	o := statemachine.Occurrence{
 		Event: statemachine.Report, Actor: statemachine.Worker, Claim: e.Claim, Round: e.Round,
-		Failed: text("error") != "", Class: statemachine.Class(text("class")), Random: rand.Float64(),
+		Failed: text(streamNames[1]) != "", Class: statemachine.Class(text("class")), Random: rand.Float64(),
 	}
 	switch e.Ended {
 	case EndedOverdue:
@@ -155,6 +155,7 @@ func (e *RoundEnd) occurrence() statemachine.Occurrence {
 		o.Event = statemachine.Terminate
 	case EndedHandedBack:
 		o.Event = statemachine.HandBack
+	case EndedItself:
 	}
 	if code, err := strconv.Atoi(text("exit_code")); err == nil {
 		o.ExitCode, o.HasExit = code, true

@@ -212,10 +212,13 @@ func TestGatewayRefuses(t *testing.T) {
 	long := strings.Repeat("x", 1<<20+1)
 	zero := 0
 	for field, turn := range map[string]worker.RoundTurn{
-		"request": {Slots: 1}, "wait": {Wait: task.Seconds(2 * time.Minute)},
+		"incarnation": {Slots: 1, Request: "a-1"}, "request": {Slots: 1}, "wait": {Wait: task.Seconds(2 * time.Minute)},
 		"output": {Reports: []worker.RoundEnd{{ExitCode: &zero, Output: []byte(long)}}}, "error": {Reports: []worker.RoundEnd{{ExitCode: &zero, Error: []byte(long)}}},
 		"result": {Reports: []worker.RoundEnd{{ExitCode: &zero, Result: &long}}},
 	} {
+		if turn.Incarnation = 1; field == "incarnation" {
+			turn.Incarnation = 0
+		}
 		_, err := g.Turn(t.Context(), "w", &turn)
 		if wrong, ok := errors.AsType[*statemachine.FieldError](err); !ok || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)

@@ -31,7 +31,7 @@ type RoundTurn struct {
 	Busy int `json:"busy,omitempty" minimum:"0" maximum:"1000" doc:"How many rounds it runs, for those who look at workers."`
 	// Whole says that a tdf-worker speaks. It sends its heartbeats itself, and heeds orders by itself, so that the turn does neither;
 	// it records its rounds itself, and reads its tasks whole. A session that is over has incarnation 0 in the answer.
-	Whole bool `json:"whole,omitempty" doc:"For a tdf-worker: reports have a record, tasks are claimed, and a session that is over has incarnation 0."`
+	Whole bool `json:"whole,omitempty" doc:"For a tdf-worker: reports have a record, tasks are claimed, a session that is over is 0."`
 	// Ahead is for how many of Slots it has no room yet.
 	Ahead int `json:"ahead,omitempty" minimum:"0" maximum:"1000" doc:"For a tdf-worker: how many of the slots are not free yet."`
 }
@@ -85,7 +85,7 @@ type ReportOutcome struct {
 	// Why is the reason of a refusal.
 	Why string `json:"why,omitempty" doc:"Why it was refused."`
 	// Code is the kind of a refusal.
-	Code string `json:"code,omitempty" doc:"Kind of refusal: stale (the round is over), conflict, stop_asked (the task was cancelled), damaged, or invalid."`
+	Code string `json:"code,omitempty" doc:"Kind of refusal: stale (the round is over), conflict, stop_asked (it was cancelled), damaged, or invalid."`
 }
 
 type refusalCode struct {

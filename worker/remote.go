@@ -137,23 +137,24 @@ func (e *refusal) Unwrap() error {
 		return nil
 	}
 	part := &e.parts[0]
-	return &statemachine.FieldError{Field: part.Location, Value: oneLine(string(part.Value)), Want: strings.TrimPrefix(part.Message, "is not ")}
+	want := strings.TrimPrefix(part.Message, "is not ")
+	return &statemachine.FieldError{Field: part.Location, Value: oneLine(string(part.Value)), Want: want}
 }
 
-// noAnswer is why there was none: the same request may succeed later.
-type noAnswer struct {
+// noAnswerError is why there was none: the same request may succeed later.
+type noAnswerError struct {
 	what string
 	err  error
 }
 
 // Error names the request.
-func (e *noAnswer) Error() string { return e.what + ": " + e.err.Error() }
+func (e *noAnswerError) Error() string { return e.what + ": " + e.err.Error() }
 
 // Unwrap returns the cause.
-func (e *noAnswer) Unwrap() error { return e.err }
+func (e *noAnswerError) Unwrap() error { return e.err }
 
 // Is reports whether target is task.ErrUnreachable.
-func (e *noAnswer) Is(target error) bool { return target == task.ErrUnreachable }
+func (e *noAnswerError) Is(target error) bool { return target == task.ErrUnreachable }
 
 // call sends a request with a body of JSON, if in is not nil, and reads the answer into out, if that is not nil. It may take d
 // longer than others.
@@ -207,7 +208,7 @@ func (r *remote) send(
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	answer, err := r.client.Do(req)
 	if err != nil {
-		return nil, &noAnswer{what, because(ctx, err)}
+		return nil, &noAnswerError{what, because(ctx, err)}
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
 	body := answer.Body
@@ -215,7 +216,7 @@ func (r *remote) send(
 		return answer.Header, refused(what, answer.StatusCode, body)
 	}
 	if err := read(body); err != nil {
-		return answer.Header, &noAnswer{what, because(ctx, err)}
+		return answer.Header, &noAnswerError{what, because(ctx, err)}
 	}
 	_, _ = io.CopyN(io.Discard, body, 1) // so that the connection can be used again
 	return answer.Header, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-go/tdf/worker"
 )
 
-func init() { worker.ServeSite = serveOnce }
+func init() { worker.ServeSite = serveOnce } //nolint:gochecknoinits // a test of the package itself cannot import httpapi
 
 // served are the servers of spaces, by namespace and the worker that has a token.
 var served sync.Map

@@ -135,7 +135,7 @@ func (r *remote) reply(answer *RoundAnswer) (ClaimReply, error) {
 func reportOf(c *Commit) RoundEnd {
 	e := RoundEnd{RoundRef: RoundRef{Task: c.ID, Round: c.Round, Claim: c.Claim}, Meta: c.Meta}
 	e.Record, e.Node, e.Lines, e.StopAsked = map[string]RecordText{}, c.Node, linesFor(c.Lines), c.StopAsked
-	switch c.Event {
+	switch c.Event { //nolint:exhaustive // others are not over HTTP
 	case statemachine.StopOverdue:
 		e.Ended = EndedOverdue
 	case statemachine.Terminate:
@@ -175,7 +175,7 @@ func (r *remote) outcome(o *ReportOutcome, c *Commit) Outcome {
 	case "repeated":
 		made.Result = statemachine.Repeated
 	case "refused":
-		made.Result, made.Err = statemachine.Refused, &refusedReport{o.Why, o.Code}
+		made.Result, made.Err = statemachine.Refused, &refusedReportError{o.Why, o.Code}
 	}
 	if o.Code != codeStopAsked {
 		r.mu.Lock()
@@ -185,14 +185,14 @@ func (r *remote) outcome(o *ReportOutcome, c *Commit) Outcome {
 	return made
 }
 
-// refusedReport is why a report was refused.
-type refusedReport struct{ why, code string }
+// refusedReportError is why a report was refused.
+type refusedReportError struct{ why, code string }
 
 // Error says why.
-func (e *refusedReport) Error() string { return e.why }
+func (e *refusedReportError) Error() string { return e.why }
 
 // Is reports whether the code of the refusal stands for target.
-func (e *refusedReport) Is(target error) bool {
+func (e *refusedReportError) Is(target error) bool {
 	return slices.ContainsFunc(refusals, func(r refusalCode) bool { return r.code == e.code && r.kind == target })
 }
 
@@ -202,7 +202,8 @@ func (r *remote) Tell(ctx context.Context, _ string, t *statemachine.Task, news 
 	session := r.session
 	r.mu.Unlock()
 	n := RoundNews{
-		RoundRef: RoundRef{Task: t.ID, Round: t.Round, Claim: t.Current.Claim}, Incarnation: session, Meta: news.Meta, Lines: linesFor(news.Lines),
+		RoundRef: RoundRef{Task: t.ID, Round: t.Round, Claim: t.Current.Claim}, Incarnation: session,
+		Meta: news.Meta, Lines: linesFor(news.Lines),
 	}
 	if p := news.Progress; p != nil {
 		n.Text = oneLine(p.Text)
@@ -317,7 +318,8 @@ func (r *remote) PutFiles(ctx context.Context, sha256 string, size int64, conten
 	if !asked {
 		path += "?spare=true"
 	}
-	_, err := r.send(ctx, http.MethodPut, path, io.NewSectionReader(content, 0, size), size, "application/octet-stream", func(io.Reader) error { return nil })
+	const kind = "application/octet-stream"
+	_, err := r.send(ctx, http.MethodPut, path, io.NewSectionReader(content, 0, size), size, kind, func(io.Reader) error { return nil })
 	if s := statusOf(err); s == http.StatusInsufficientStorage || s == http.StatusRequestEntityTooLarge {
 		return fmt.Errorf("%w: %w", task.ErrNoRoom, err)
 	}

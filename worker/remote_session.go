@@ -43,7 +43,8 @@ func (r *remote) Register(ctx context.Context, reg task.Registration) (Registere
 	answer := Registered{Now: task.Stamp(begun.Now)}
 	if begun.Incarnation == 0 {
 		for _, id := range begun.Lost {
-			answer.Former = append(answer.Former, Former{Task: statemachine.Task{ID: id, State: statemachine.Running, EndBefore: statemachine.Never}})
+			lost := statemachine.Task{ID: id, State: statemachine.Running, EndBefore: statemachine.Never}
+			answer.Former = append(answer.Former, Former{Task: lost})
 		}
 		return answer, nil
 	}

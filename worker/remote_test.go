@@ -62,7 +62,7 @@ func TestRemoteRefused(t *testing.T) {
 			t.Errorf("%d: %v", status, err)
 		}
 		for _, kind := range []error{task.ErrUnreachable, ErrLeaseLost} {
-			if errors.Is(err, kind) != (kind == want) {
+			if errors.Is(err, kind) != errors.Is(want, kind) {
 				t.Errorf("%d: %v", status, err)
 			}
 		}
