@@ -37,7 +37,8 @@ func newDoor(o *Options, perSecond int, paths string) door {
 type doorVerb struct {
 	may func(task.TokenRole) bool
 	do  func(ctx context.Context, q *doorRequest) (*doorAnswer, error)
-	// list says that the body is a list, and may be long; work that it opens tasks or is what workers do all the time, and is in no log of changes.
+	// list says that the body is a list, and may be long; work that it opens tasks, or is what workers do all the time: it is in no log
+	// of changes.
 	list, work bool
 }
 

@@ -145,7 +145,7 @@ func (c *changer) all(ctx context.Context, ids []int64) (done []Change, err erro
 		}
 		done = append(done, changes...)
 	}
-	return done, cmp.Or(err, c.m.note(ctx, c.ChangeOptions, eventVerbs[c.event], nil, changedIDs(done)))
+	return done, earlier(err, c.m.note(ctx, c.ChangeOptions, eventVerbs[c.event], nil, changedIDs(done)))
 }
 
 // eventVerbs are the verbs that bring events about.

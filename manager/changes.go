@@ -15,9 +15,9 @@ import (
 )
 
 // WithCaller names who wants the changes that are made with the context it returns, and the request that they belong to, empty for none.
-// Each such change leaves an entry in the log of changes ([Manager.Changes]), but not a submission; none does if by is empty. Without a caller
-// only changes leave one whose [ChangeOptions] have another By than the name of the manager: a program that opens and steers its own
-// tasks leaves none, and pays nothing.
+// Each such change, but not a submission, leaves an entry in the log of changes ([Manager.Changes]); none does if by is empty. Without a
+// caller only changes leave one whose [ChangeOptions] have another By than the name of the manager: a program that opens and steers its
+// own tasks leaves none, and pays nothing.
 func WithCaller(ctx context.Context, by, request string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller{by, request})
 }
@@ -44,9 +44,17 @@ func (m *Manager) Logged(ctx context.Context, what, asked string, o ChangeOption
 	made := &made{entry: task.ChangeEntry{By: c.by, What: what, Asked: asked, Reason: o.Reason, Request: c.request}}
 	err := do(context.WithValue(ctx, madeKey{}, made))
 	if logErr := m.enter(ctx, made); logErr != nil {
-		return cmp.Or(err, logErr)
+		return earlier(err, logErr)
 	}
 	return err
+}
+
+// earlier is err, or the error that came later if there is none.
+func earlier(err, later error) error {
+	if err != nil {
+		return err
+	}
+	return later
 }
 
 type madeKey struct{}

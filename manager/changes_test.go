@@ -154,10 +154,8 @@ func TestEachChangeLeavesAnEntry(t *testing.T) {
 		}
 	}
 	methods := reflect.TypeFor[*Manager]()
-	for i := range methods.NumMethod() {
-		method := methods.Method(i)
-		for k := range method.Type.NumIn() {
-			in := method.Type.In(k)
+	for method := range methods.Methods() {
+		for in := range method.Type.Ins() {
 			if in != reflect.TypeFor[ChangeOptions]() && in != reflect.TypeFor[RetryOptions]() {
 				continue
 			}

@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +88,7 @@ func (m *Manager) WriteRecord(ctx context.Context, r task.Record, w RecordTasks)
 	write := tasks.RecordWrite{Record: r, Call: conn.NewToken(), Watched: w.Watched}
 	if len(w.Specs) == 0 {
 		_, err := retryUntilAvailable(ctx, m, func() (struct{}, error) { return struct{}{}, m.store.PutRecord(ctx, &write) })
-		return write.Record, cmp.Or(err, m.noteRecord(ctx, err, r.Kind+" set", r.Name))
+		return write.Record, m.noteRecord(ctx, err, r.Kind+" set", r.Name)
 	}
 	err := conn.ErrRules
 	for first := true; errors.Is(err, conn.ErrRules); first = false {
@@ -100,14 +99,15 @@ func (m *Manager) WriteRecord(ctx context.Context, r task.Record, w RecordTasks)
 		}
 		err = m.openForRecord(ctx, &write, w.Specs)
 	}
-	return write.Record, cmp.Or(err, m.noteRecord(ctx, err, r.Kind+" set", r.Name))
+	return write.Record, m.noteRecord(ctx, err, r.Kind+" set", r.Name)
 }
 
-func (m *Manager) noteRecord(ctx context.Context, failed error, what, name string) error {
-	if failed != nil {
-		return nil
+// noteRecord notes a change of a record, unless it has failed, and returns the error of either.
+func (m *Manager) noteRecord(ctx context.Context, err error, what, name string) error {
+	if err == nil {
+		err = m.note(ctx, ChangeOptions{}, what, []string{name}, nil)
 	}
-	return m.note(ctx, ChangeOptions{}, what, []string{name}, nil)
+	return err
 }
 
 // RecordTasks are what [Manager.WriteRecord] opens, at most 1,000.
@@ -144,7 +144,7 @@ func (m *Manager) RemoveRecord(ctx context.Context, r task.Record) error {
 	_, err := retryUntilAvailable(ctx, m, func() (struct{}, error) {
 		return struct{}{}, m.store.EraseRecord(ctx, r.Kind, r.Name, r.Version)
 	})
-	return cmp.Or(err, m.noteRecord(ctx, err, r.Kind+" rm", r.Name))
+	return m.noteRecord(ctx, err, r.Kind+" rm", r.Name)
 }
 
 // Ends tells which of the tasks have ended, or are not there any more, and when their programs want to run again: by eta= of $TDF_CONTROL

@@ -69,7 +69,7 @@ func (m *Manager) Retry(ctx context.Context, ids []int64, o RetryOptions) ([]Ret
 		}
 		done = append(done, answers...)
 	}
-	return done, cmp.Or(err, m.note(ctx, r.ChangeOptions, "retry", nil, retriedIDs(done)))
+	return done, earlier(err, m.note(ctx, r.ChangeOptions, "retry", nil, retriedIDs(done)))
 }
 
 // retriedIDs are the tasks for which others were opened.
@@ -236,7 +236,7 @@ func (m *Manager) RetryPlan(ctx context.Context, id task.PlanID, o ChangeOptions
 			grows, err = retryUntilAvailable(ctx, m, func() (bool, error) { return m.store.RetryGrowth(ctx, id) })
 		}
 		if grows || len(retriedIDs(done)) > 0 {
-			err = cmp.Or(err, m.note(ctx, o, "plan retry", []string{plans.JobName(id)}, nil))
+			err = earlier(err, m.note(ctx, o, "plan retry", []string{plans.JobName(id)}, nil))
 		}
 		return err
 	})

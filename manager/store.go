@@ -29,7 +29,6 @@ type namespace interface {
 	tokens
 	planning
 	explaining
-	changes
 }
 
 var _ namespace = (*store.Store)(nil)
@@ -116,6 +115,8 @@ type nodes interface {
 }
 
 type tokens interface {
+	changes
+
 	AddToken(ctx context.Context, r fleet.TokenRecord) (task.Token, error)
 	Token(ctx context.Context, id string) (fleet.TokenRecord, error)
 	Tokens(ctx context.Context) ([]task.Token, error)

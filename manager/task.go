@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,7 +171,7 @@ func (m *Manager) set(
 			return outcomes, err
 		})
 		if err != nil {
-			return done, cmp.Or(fmt.Errorf("set %s: %w", what, err), m.note(ctx, o, verb, nil, changedIDs(done)))
+			return done, earlier(fmt.Errorf("set %s: %w", what, err), m.note(ctx, o, verb, nil, changedIDs(done)))
 		}
 		for i, o := range outcomes {
 			c := Change{ID: part[i], Before: states[i], After: states[i], Err: o.Err}

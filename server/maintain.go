@@ -42,7 +42,6 @@ type publishing interface {
 	Recount(ctx context.Context) (mended int, err error)
 	PublishBlobs(ctx context.Context, limit, quota int64, retention time.Duration) error
 	Sweep(ctx context.Context) (uploads, returned int, err error)
-	ShortenChanges(ctx context.Context, most int) error
 }
 
 // chunk is how many tasks one inspection reads: a script blocks Redis while

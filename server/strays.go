@@ -14,6 +14,7 @@ import (
 
 // tidying is what a lap asks of the store.
 type tidying interface {
+	ShortenChanges(ctx context.Context, most int) error
 	DismissWorkers(ctx context.Context, age time.Duration, cursor uint64) (gone int, next uint64, err error)
 	Indices(ctx context.Context) ([]upkeep.Index, error)
 	Members(ctx context.Context, x upkeep.Index, cursor uint64) (members []string, next uint64, err error)

@@ -44,8 +44,10 @@ func (t RecordText) MarshalText() ([]byte, error) {
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (t *RecordText) UnmarshalText(text []byte) error {
 	data, err := base64.StdEncoding.AppendDecode(nil, text)
-	*t = RecordText(data)
-	return err
+	if *t = RecordText(data); err != nil {
+		return fmt.Errorf("base64: %w", err)
+	}
+	return nil
 }
 
 // RoundLine is a line for the log of a task.
@@ -67,7 +69,8 @@ var recordable = sync.OnceValue(func() map[string]recordField {
 	stream := int(usual().OutputLimit)
 	return map[string]recordField{
 		streamNames[0]: {stream + long, isAny}, "result": {stream + long, isAny}, "trace": {long, isAny},
-		"progress": {line, isAny}, "signal": {line, isAny}, streamNames[1]: {stream + long, isAny}, "stderr": {stream + long, isAny}, // with the words of the worker
+		"progress": {line, isAny}, "signal": {line, isAny}, // With the words of the worker.
+		streamNames[1]: {stream + long, isAny}, "stderr": {stream + long, isAny},
 		"status": {number, isNumber}, "exit_code": {number, isNumber}, "max_memory": {number, isNumber},
 		"output_bytes": {number, isNumber}, "error_bytes": {number, isNumber},
 		"user_time": {number, isTime}, "system_time": {number, isTime}, "retry": {number, isTime}, "eta": {number, isTime},

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
@@ -212,16 +213,35 @@ func TestGatewayRefuses(t *testing.T) {
 	long := strings.Repeat("x", 1<<20+1)
 	zero := 0
 	for field, turn := range map[string]worker.RoundTurn{
-		"incarnation": {Slots: 1, Request: "a-1"}, "request": {Slots: 1}, "wait": {Wait: task.Seconds(2 * time.Minute)},
+		"request": {Slots: 1}, "wait": {Wait: task.Seconds(2 * time.Minute)},
 		"output": {Reports: []worker.RoundEnd{{ExitCode: &zero, Output: []byte(long)}}}, "error": {Reports: []worker.RoundEnd{{ExitCode: &zero, Error: []byte(long)}}},
 		"result": {Reports: []worker.RoundEnd{{ExitCode: &zero, Result: &long}}},
 	} {
-		if turn.Incarnation = 1; field == "incarnation" {
-			turn.Incarnation = 0
-		}
 		_, err := g.Turn(t.Context(), "w", &turn)
 		if wrong, ok := errors.AsType[*statemachine.FieldError](err); !ok || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// A call of a worker ends the wait for one; that a connection is made does not.
+func TestGatewayCalls(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	g := gateway(t, sp)
+	registered(t, g, "w", worker.SessionRequest{})
+	if g.Listen(t.Context(), "w", time.Second) {
+		t.Error("called by nobody")
+	}
+	called := make(chan bool, 1)
+	go func() { called <- g.Listen(t.Context(), "w", time.Minute) }()
+	wait.Eventually(t, time.Minute, func() bool {
+		if _, err := sp.Store.CommandWorker(t.Context(), "w", task.CommandDrain); err != nil {
+			t.Error(err)
+		}
+		return len(called) > 0
+	}, "the call is not heard")
+	if !<-called {
+		t.Error("it is heard as none")
 	}
 }

@@ -41,8 +41,6 @@ const mostWait = time.Minute
 
 func (t *RoundTurn) check() (err error) {
 	switch {
-	case t.Incarnation == 0 && (t.Slots > 0 || !t.Whole):
-		return &statemachine.FieldError{Field: "incarnation", Value: "0", Want: "the number of the session, for a claim"}
 	case t.Ahead > t.Slots:
 		return &statemachine.FieldError{Field: "ahead", Value: strconv.Itoa(t.Ahead), Want: "at most slots"}
 	case t.Slots > 0 && t.Request == "":
@@ -60,6 +58,9 @@ func (t *RoundTurn) check() (err error) {
 		if err != nil {
 			return fmt.Errorf("report %d: %w", i+1, err)
 		}
+	}
+	if t.Incarnation == 0 && (t.Slots > 0 || !t.Whole) {
+		return &statemachine.FieldError{Field: "incarnation", Value: "0", Want: "the number of the session, for a claim"}
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ type ReportOutcome struct {
 	// Why is the reason of a refusal.
 	Why string `json:"why,omitempty" doc:"Why it was refused."`
 	// Code is the kind of a refusal.
-	Code string `json:"code,omitempty" doc:"Kind of refusal: stale (the round is over), conflict, stop_asked (it was cancelled), damaged, or invalid."`
+	Code string `json:"code,omitempty" doc:"Kind of refusal: stale (it is over), conflict, stop_asked (cancelled), damaged, invalid."`
 }
 
 type refusalCode struct {
@@ -259,8 +260,8 @@ func (g *Gateway) before(ctx context.Context, reports []RoundEnd) ([]*Former, st
 	return tasks, now, err
 }
 
-// commit makes moves, at least one, and claims if next is not nil; moves anew where the task was cancelled meanwhile, unless their worker is
-// to say what it records then.
+// commit makes moves, at least one, and claims if next is not nil. It makes a move anew where the task was cancelled meanwhile, unless its
+// worker is to say what it records then.
 func (g *Gateway) commit(ctx context.Context, commits []Commit, next *ClaimRequest, now statemachine.Time, whole bool) (Turn, error) {
 	turn := g.site.Turn(ctx, commits, next)
 	if turn.Moved != nil {
@@ -346,7 +347,7 @@ func (p *poll) step(ctx context.Context) (got []Claimed, over bool, err error) {
 	case err != nil:
 		return nil, true, err
 	case ctx.Err() != nil:
-		return nil, true, nil // nobody hears the answer
+		return nil, true, nil //nolint:nilerr // nobody hears the answer
 	case p.last != nil && (!p.turn.Whole && s.untold() || !time.Now().Before(p.end)):
 		got, err = g.callOff(ctx, s, p.turn)
 		return got, true, err

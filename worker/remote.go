@@ -159,8 +159,9 @@ func (e *noAnswerError) Is(target error) bool { return target == task.ErrUnreach
 // call sends a request with a body of JSON, if in is not nil, and reads the answer into out, if that is not nil. It may take d
 // longer than others.
 func (r *remote) call(ctx context.Context, method, path string, in, out any, d time.Duration) error {
-	text, err := []byte(nil), error(nil)
+	var text []byte
 	if in != nil {
+		var err error
 		if text, err = json.Marshal(in); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -22,7 +22,7 @@ var served sync.Map
 func serveOnce(tb testing.TB, sp *storetest.Space, name string) (url, token string) {
 	tb.Helper()
 	once, _ := served.LoadOrStore(sp.Namespace+"/"+name, sync.OnceValues(func() (string, string) { return serveSite(tb, sp, name) }))
-	return once.(func() (string, string))() //nolint:forcetypeassert // it is stored above
+	return once.(func() (string, string))()
 }
 
 // serveSite serves a space as a server does.

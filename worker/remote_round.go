@@ -27,7 +27,7 @@ func (r *remote) Rules(context.Context, string) (Rules, error) {
 // Claim implements [Claims].
 func (r *remote) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
 	t := r.turn(ctx, nil, &req, 0)
-	return t.Reply, cmp.Or(t.Claimed, t.Moved)
+	return t.Reply, t.Claimed
 }
 
 // shortWait is the least time that a wait takes that brings nothing.
@@ -41,7 +41,7 @@ func (r *remote) WaitAndClaim(ctx context.Context, _ WaitFor, d time.Duration, r
 	}
 	begun := time.Now()
 	t := r.turn(ctx, nil, &req, min(d, mostWait))
-	w.Reply, w.Claimed = t.Reply, cmp.Or(t.Claimed, t.Moved)
+	w.Reply, w.Claimed = t.Reply, t.Claimed
 	if w.Claimed == nil && len(w.Reply.Tasks) == 0 {
 		timing.Pause(ctx, min(d, shortWait)-time.Since(begun))
 	}

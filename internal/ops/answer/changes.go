@@ -55,7 +55,8 @@ func (w *ChangesWanted) since(ctx context.Context, m *manager.Manager) (time.Tim
 	}
 	at, err := momentOf("since", w.Since, now)
 	if err != nil || at.IsZero() {
-		err = &statemachine.FieldError{Field: "since", Value: w.Since, Want: "a time such as 2026-11-21T08:00:00Z, or how long ago, such as 12h or 7d"}
+		const want = "a time such as 2026-11-21T08:00:00Z, or how long ago, such as 12h or 7d"
+		err = &statemachine.FieldError{Field: "since", Value: w.Since, Want: want}
 	}
 	return at, err
 }
