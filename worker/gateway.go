@@ -75,7 +75,7 @@ type guest struct {
 	clock   redisClock
 	renewed time.Time             // when a heartbeat was sent last
 	stops   []Stop                // as it said
-	follows []Follows             // as it said
+	follows []followedTask        // as it said
 	ahead   statemachine.Duration // how much the time of the site is ahead of that of Redis, as it said
 	told    Standing              // what the worker has been told
 }
@@ -91,14 +91,14 @@ type Standing struct {
 	// Stops are rounds that the worker is to end.
 	Stops []Stop `json:"stops" doc:"Rounds that it is to end."`
 	// Followed are tasks whose output somebody reads just now.
-	Followed []Follows `json:"followed" doc:"Tasks whose output somebody reads just now: news may have it."`
+	Followed []followedTask `json:"followed" doc:"Tasks whose output somebody reads just now: news may have it."`
 	// Now is the time of the site, Redis that of the clock of Redis, which end_before is compared with.
 	Now   time.Time `json:"now" doc:"Time of the site."`
 	Redis time.Time `json:"redis_time" doc:"Time of the clock of Redis, which end_before is compared with."`
 }
 
-// Follows is a task whose output somebody reads, all of it from the beginning, since a time.
-type Follows struct {
+// followedTask is a task whose output somebody reads, all of it from the beginning, since a time.
+type followedTask struct {
 	Task  int64     `json:"task" doc:"Id of the task."`
 	Since time.Time `json:"since" doc:"When the last of its readers began, who wants it from its beginning."`
 }
@@ -322,7 +322,7 @@ func (g *Gateway) renew(ctx context.Context, s *guest, b *SessionBeat) error {
 		}
 	}
 	for _, f := range r.Followed {
-		s.follows = append(s.follows, Follows{Task: f.ID, Since: task.Moment(f.Since)})
+		s.follows = append(s.follows, followedTask{Task: f.ID, Since: task.Moment(f.Since)})
 	}
 	return nil
 }
@@ -334,14 +334,14 @@ func (s *guest) standing() Standing {
 	now := s.clock.now()
 	s.told = Standing{
 		Incarnation: s.Incarnation, Lease: task.Seconds(timing.ToStd(s.Lease)), Order: s.Order, Stops: append([]Stop{}, s.stops...),
-		Followed: append([]Follows{}, s.follows...), Now: task.Moment(now), Redis: task.Moment(now.Add(-s.ahead)),
+		Followed: append([]followedTask{}, s.follows...), Now: task.Moment(now), Redis: task.Moment(now.Add(-s.ahead)),
 	}
 	return s.told
 }
 
 // noStanding is that of a worker without a session.
 func noStanding(now statemachine.Time) Standing {
-	return Standing{Stops: []Stop{}, Followed: []Follows{}, Now: task.Moment(now), Redis: task.Moment(now)}
+	return Standing{Stops: []Stop{}, Followed: []followedTask{}, Now: task.Moment(now), Redis: task.Moment(now)}
 }
 
 // untold reports whether the worker is to do something that it has not been told: then it waits no longer.

@@ -72,13 +72,13 @@ type RoundQuestion struct {
 	// Fields asks for fields of the record of the task.
 	Fields []string `json:"fields,omitempty" maxItems:"40" doc:"Fields of its record: feeds, avoid, and class and node of former rounds."`
 	// First asks which version all tasks of its plan or job run of its source, and may say one.
-	First *FirstQuestion `json:"first,omitempty" doc:"Which version of its source do all tasks of its plan or job run?"`
+	First *firstQuestion `json:"first,omitempty" doc:"Which version of its source do all tasks of its plan or job run?"`
 	// Keepers asks who else keeps the version that it is pinned to.
 	Keepers string `json:"keepers,omitempty" maxLength:"400" doc:"PROGRAM@SHA256, the version that it is pinned to: who else keeps that?"`
 }
 
-// FirstQuestion asks for the version of a source that its first worker has pinned.
-type FirstQuestion struct {
+// firstQuestion asks for the version of a source that its first worker has pinned.
+type firstQuestion struct {
 	Source string `json:"source" doc:"The source of the task."`
 	SHA256 string `json:"sha256,omitempty" pattern:"^([0-9a-f]{64})?$" doc:"The version that this worker has, if no other was said before."`
 }

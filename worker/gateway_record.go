@@ -20,11 +20,11 @@ import (
 // decides the move from it, and writes what it knows, into that round alone.
 type RoundRecord struct {
 	// Record are the fields of the record of the round, by name. An error in it means that the round has failed.
-	Record map[string]RecordText `json:"record,omitempty" doc:"For a tdf-worker: the record of the round by its fields, in base64."`
+	Record map[string]recordText `json:"record,omitempty" doc:"For a tdf-worker: the record of the round by its fields, in base64."`
 	// Cut names streams, or files, of which a part is lost.
 	Cut []string `json:"cut,omitempty" maxItems:"3" enum:"output,error,files" doc:"For a tdf-worker: of what a part is lost."`
 	// Lines are for the log of the task.
-	Lines []RoundLine `json:"lines,omitempty" maxItems:"1000" doc:"For a tdf-worker: lines for the log of the task."`
+	Lines []roundLine `json:"lines,omitempty" maxItems:"1000" doc:"For a tdf-worker: lines for the log of the task."`
 	// Node is what the end says of the node; nothing where somebody else has ended the round.
 	Node NodeNews `json:"node,omitempty" enum:",good,bad" doc:"For a tdf-worker: what the end says of its node."`
 	// StopAsked says that the worker knows that the task was cancelled.
@@ -33,30 +33,30 @@ type RoundRecord struct {
 	Avoid string `json:"avoid,omitempty" maxLength:"4000" doc:"For a tdf-worker: to whom a task is left that it hands back, and until when."`
 }
 
-// RecordText is a field of a record, in base64, also an empty one.
-type RecordText string
+// recordText is a field of a record, in base64, also an empty one.
+type recordText string
 
 // MarshalText implements [encoding.TextMarshaler].
-func (t RecordText) MarshalText() ([]byte, error) {
+func (t recordText) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, []byte(t)), nil
 }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (t *RecordText) UnmarshalText(text []byte) error {
+func (t *recordText) UnmarshalText(text []byte) error {
 	data, err := base64.StdEncoding.AppendDecode(nil, text)
-	if *t = RecordText(data); err != nil {
+	if *t = recordText(data); err != nil {
 		return fmt.Errorf("base64: %w", err)
 	}
 	return nil
 }
 
-// RoundLine is a line for the log of a task.
-type RoundLine struct {
+// roundLine is a line for the log of a task.
+type roundLine struct {
 	At   time.Time `json:"at" doc:"Time of the site."`
 	Text string    `json:"text" maxLength:"10000"`
 }
 
-func linesOf(lines []RoundLine) (all []Line) {
+func linesOf(lines []roundLine) (all []Line) {
 	for _, l := range lines {
 		all = append(all, Line{At: max(0, task.Stamp(l.At)), Text: oneLine(l.Text)})
 	}

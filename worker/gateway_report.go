@@ -274,7 +274,7 @@ type RoundNews struct {
 	Text string `json:"text,omitempty" maxLength:"1000" doc:"What it does just now."`
 	// Log are lines for the log of the task, and Lines those that have a time.
 	Log   []string    `json:"log,omitempty" maxItems:"100" doc:"Lines for the log of the task."`
-	Lines []RoundLine `json:"lines,omitempty" maxItems:"1000" doc:"The same with their times."`
+	Lines []roundLine `json:"lines,omitempty" maxItems:"1000" doc:"The same with their times."`
 	// Meta are attributes that the task is to have; an empty text removes one.
 	Meta map[string]string `json:"meta,omitempty" doc:"Attributes that the task is to have; an empty text removes one."`
 	// Output and Error are what it has written behind the offsets, for those who follow the task.

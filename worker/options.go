@@ -61,9 +61,7 @@ type Options struct {
 
 // Reported is a round of a worker whose report was answered.
 type Reported struct {
-	// Task is its id, Round the number of the round, Queue that of the task.
-	Task  int64
-	Round int
+	// Queue is that of the task.
 	Queue string
 	// Event is what was reported: Report, StopOverdue, Terminate or HandBack. Failed says of a Report that the round has failed.
 	Event  statemachine.Event

@@ -134,7 +134,7 @@ func (r *remote) reply(answer *RoundAnswer) (ClaimReply, error) {
 // reportOf is a commit as the gateway is told of it, which decides the move again.
 func reportOf(c *Commit) RoundEnd {
 	e := RoundEnd{RoundRef: RoundRef{Task: c.ID, Round: c.Round, Claim: c.Claim}, Meta: c.Meta}
-	e.Record, e.Node, e.Lines, e.StopAsked = map[string]RecordText{}, c.Node, linesFor(c.Lines), c.StopAsked
+	e.Record, e.Node, e.Lines, e.StopAsked = map[string]recordText{}, c.Node, linesFor(c.Lines), c.StopAsked
 	switch c.Event { //nolint:exhaustive // others are not over HTTP
 	case statemachine.StopOverdue:
 		e.Ended = EndedOverdue
@@ -152,18 +152,18 @@ func reportOf(c *Commit) RoundEnd {
 		case name == avoidField:
 			e.Avoid = text
 		case ok && of != "dropped": // the gateway drops
-			e.Record[of] = RecordText(text)
+			e.Record[of] = recordText(text)
 		}
 	}
 	if c.Event == statemachine.HandBack && c.NotBefore != 0 {
-		e.Record["retry"] = RecordText(c.NotBefore.Text())
+		e.Record["retry"] = recordText(c.NotBefore.Text())
 	}
 	return e
 }
 
-func linesFor(lines []Line) (all []RoundLine) {
+func linesFor(lines []Line) (all []roundLine) {
 	for _, l := range lines {
-		all = append(all, RoundLine{At: task.Moment(l.At), Text: l.Text})
+		all = append(all, roundLine{At: task.Moment(l.At), Text: l.Text})
 	}
 	return all
 }
@@ -286,7 +286,7 @@ func (r *remote) Fields(ctx context.Context, ids []int64, names ...string) ([]ma
 
 // FirstVersion implements [Rounds], for tasks that the worker holds.
 func (r *remote) FirstVersion(ctx context.Context, plan task.PlanID, source, sha256 string) (string, error) {
-	a, err := r.ask(ctx, RoundQuestion{First: &FirstQuestion{source, sha256}}, func(c *Claimed) bool {
+	a, err := r.ask(ctx, RoundQuestion{First: &firstQuestion{source, sha256}}, func(c *Claimed) bool {
 		return cmp.Or(c.Plan, c.Job) == plan && c.Spec.Source == source+task.PinFirst
 	})
 	return a.Version, err

@@ -112,8 +112,7 @@ func (r *round) reported(ctx context.Context, commit *Commit, outcome *Outcome) 
 	id := r.Task.ID
 	if seen := r.worker.opts.OnReport; seen != nil {
 		seen(Reported{
-			Task: id, Round: r.Task.Round, Queue: r.Spec.Queue, Event: commit.Event, Failed: commit.Failed, Refused: outcome.Err,
-			Waited: r.waited, Ran: r.ran,
+			Queue: r.Spec.Queue, Event: commit.Event, Failed: commit.Failed, Refused: outcome.Err, Waited: r.waited, Ran: r.ran,
 		})
 	}
 	if outcome.Err != nil {

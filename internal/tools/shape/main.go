@@ -39,15 +39,15 @@ import (
 // anything that was cut. Jobs use much of what plans and submissions have, from files of their own.
 func rows() []row {
 	return []row{
-		{"Go lines", 97300, (*house).lines},
-		{"Go lines of the product", 83700, (*house).productLines},
-		{"Go files", 465, (*house).files},
+		{"Go lines", 100000, (*house).lines},
+		{"Go lines of the product", 86300, (*house).productLines},
+		{"Go files", 478, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 5, (*house).tasks},
 		{"files that spell one attribute of a task", 3, (*house).spellings},
 		{"exported methods of the store's largest type", 47, (*house).methods},
 		{"packages of others that manager is compiled with", 20, func(h *house) int { return h.foreign }},
-		{"exported identifiers of the public packages", 1729, func(h *house) int { return len(h.api) }},
+		{"exported identifiers of the public packages", 1812, func(h *house) int { return len(h.api) }},
 		{"those of them that nothing else uses", 0, func(h *house) int { return len(h.idle) }},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 43, (*house).leaving},
