@@ -60,7 +60,7 @@ func New() *cobra.Command {
 		o := worker.Options{Name: args[0], Version: cli.ThisBuild().Version}
 		if url != "" {
 			var err error
-			if o.Backend, err = remote(url, o.Name); err != nil {
+			if o.Backend, err = remote(cmd, url, o.Name); err != nil {
 				return cli.WithCode(cli.ExitUsage, err)
 			}
 		}
@@ -73,12 +73,16 @@ func New() *cobra.Command {
 }
 
 // remote is the site as a worker of that name has it from a server.
-func remote(url, name string) (worker.Backend, error) {
+func remote(cmd *cobra.Command, url, name string) (worker.Backend, error) {
+	manager := "tdf-manager"
+	if cmd.HasParent() {
+		manager = cmd.Root().Name() // one program for all
+	}
 	token, file := os.Getenv("TDF_TOKEN"), os.Getenv("TDF_TOKEN_FILE")
 	switch {
 	case token == "" && file == "":
 		return nil, errors.New("no token for " + url + ": set TDF_TOKEN, or TDF_TOKEN_FILE to the name of a file with it; " +
-			"tdf-manager token add " + name + " --role work makes one")
+			manager + " token add " + name + " --role work makes one")
 	case token != "" && file != "":
 		return nil, errors.New("TDF_TOKEN and TDF_TOKEN_FILE are both set: unset one of them")
 	case file != "":
