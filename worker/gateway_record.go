@@ -69,8 +69,8 @@ var recordable = sync.OnceValue(func() map[string]recordField {
 	stream := int(usual().OutputLimit)
 	return map[string]recordField{
 		streamNames[0]: {stream + long, isAny}, "result": {stream + long, isAny}, "trace": {long, isAny},
-		"progress": {line, isAny}, "signal": {line, isAny}, // With the words of the worker.
-		streamNames[1]: {stream + long, isAny}, "stderr": {stream + long, isAny},
+		"progress": {line, isAny}, "signal": {line, isAny},
+		streamNames[1]: {stream + long, isAny}, "stderr": {stream + long, isAny}, // with the words of the worker
 		"status": {number, isNumber}, "exit_code": {number, isNumber}, "max_memory": {number, isNumber},
 		"output_bytes": {number, isNumber}, "error_bytes": {number, isNumber},
 		"user_time": {number, isTime}, "system_time": {number, isTime}, "retry": {number, isTime}, "eta": {number, isTime},

@@ -135,7 +135,7 @@ func spoilable(there map[string]string) []string {
 func spoil(t *testing.T, sp *storetest.Space, key string) {
 	t.Helper()
 	ctx, full := t.Context(), sp.Key(key)
-	isList := slices.ContainsFunc([]string{"wake", "halt", "plan_tasks", "dependants", "stuck"}, func(list string) bool {
+	isList := slices.ContainsFunc([]string{"wake", "halt", "plan_tasks", "dependants", "stuck", "changes"}, func(list string) bool {
 		return strings.HasPrefix(key, list)
 	})
 	sp.Raw.Del(ctx, full)

@@ -2,7 +2,8 @@
 -- number, and incarnations above those that were taken away, so that no session of a former worker fits a new one.
 -- KEYS meta, worker, full, lease
 -- ARGV age (seconds since their end), lost, stopped (states of those that are gone), drain (order that stays); then their names
--- Returns how many. Whoever holds a task or has an order that stays is kept, and a foreign worker, of which nobody knows when it ended.
+-- Returns how many. One that holds a task, has an order that stays, or a key of another type is kept, and so is a foreign worker, of which
+-- nobody knows when it ended.
 local wrong = wrongtype('hash', {K.meta, K.full}) or wrongtype('set', {K.worker}) or wrongtype('zset', {K.lease})
 if wrong then return wrong end
 local before = tonumber((now())) - tonumber(A.age)
@@ -11,7 +12,8 @@ for i = #A + 1, #ARGV do
   local name = ARGV[i]
   local doc = redis.pcall('HMGET', K.workerDoc(name), 'state', 'ended', 'order', 'incarnation')
   if not doc.err and (doc[1] == A.lost or doc[1] == A.stopped) and (tonumber(doc[2]) or math.huge) < before and doc[3] ~= A.drain
-    and not redis.call('ZSCORE', K.lease, name) and redis.call('EXISTS', K.held(name)) == 0 then
+    and not redis.call('ZSCORE', K.lease, name) and redis.call('EXISTS', K.held(name)) == 0
+    and not (wrongtype('string', {K.workerID(name)}) or wrongtype('list', {K.halt(name)}) or wrongtype('set', {K.stop(name)})) then
     gone[#gone + 1], highest = name, math.max(highest, tonumber(doc[4]) or 0)
   end
 end
