@@ -11,9 +11,9 @@ import (
 // or parameters.
 type ChangeEntry struct {
 	// ID is the number of the entry, counted from 1.
-	ID int64 `json:"id"`
+	ID int64 `json:"id,omitzero"`
 	// At is when the entry was made, right after the change.
-	At time.Time `json:"at"`
+	At time.Time `json:"at,omitzero"`
 	// By names who wanted the change: "token NAME" over HTTP, USER@HOST on the command line.
 	By string `json:"by"`
 	// What is the verb of the command line that makes such a change, such as cancel or queue set.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/task"
@@ -15,22 +16,13 @@ const MostChanges = 100_000
 
 // EnterChange appends an entry to the log of changes; its ID and At are those of the log. call names it: the same call may be sent again.
 func (s *Upkeep) EnterChange(ctx context.Context, call string, e *task.ChangeEntry) error {
-	text, err := json.Marshal(storedChange{e.By, e.What, e.On, e.Asked, e.Count, e.Reason, e.Request})
+	stored := *e
+	stored.ID, stored.At = 0, time.Time{} // the log has them
+	text, err := json.Marshal(stored)
 	if err == nil {
 		_, err = s.Run(ctx, "enter", conn.Subject{}, call, string(text))
 	}
 	return err
-}
-
-// storedChange is an entry as the log has it, behind its call and its time.
-type storedChange struct {
-	By      string `json:"by"`
-	What    string `json:"what"`
-	On      string `json:"on"`
-	Asked   string `json:"asked,omitempty"`
-	Count   int64  `json:"count"`
-	Reason  string `json:"reason,omitempty"`
-	Request string `json:"request,omitempty"`
 }
 
 // ChangesBefore returns up to most entries of the log of changes that come right before the one of that number, 0 for the end; the newest
@@ -56,13 +48,12 @@ func (s *Upkeep) ChangesBefore(ctx context.Context, before int64, most int) ([]t
 func parseChange(text string) task.ChangeEntry {
 	_, rest, _ := strings.Cut(text, " ")
 	at, text, _ := strings.Cut(rest, " ")
-	var c storedChange
-	e := task.ChangeEntry{At: task.ParseMoment(at)}
-	if e.At.IsZero() || json.Unmarshal([]byte(text), &c) != nil {
-		e.Damaged = true
-		return e
+	moment := task.ParseMoment(at)
+	var e task.ChangeEntry
+	if moment.IsZero() || json.Unmarshal([]byte(text), &e) != nil {
+		return task.ChangeEntry{At: moment, Damaged: true}
 	}
-	e.By, e.What, e.On, e.Asked, e.Count, e.Reason, e.Request = c.By, c.What, c.On, c.Asked, c.Count, c.Reason, c.Request
+	e.At = moment
 	return e
 }
 
