@@ -210,8 +210,8 @@ func (v *flockTask) shown() *flockTaskJSON {
 	return shown
 }
 
-// see is look for requests: for them a task that was completed for good does not exist, even if the server that took the report died
-// before it removed the series.
+// see is look as requests need it: a task that was completed for good is gone, even if the server that took the report died before it
+// removed the series.
 func (f *flock) see(ctx context.Context, tid int64, o manager.ChangeOptions) (*flockTask, error) {
 	v, err := f.look(ctx, tid)
 	if err == nil && v.over() && v.last != nil && v.last.EndState() == statemachine.Succeeded {

@@ -268,7 +268,7 @@ func TestWorkPutsFiles(t *testing.T) {
 	}
 }
 
-// A call is for what is wanted at once: an order, a cancel. Without any there is none until the wait is over.
+// An order or a cancel ends the wait for a call at once; without one it lasts as long as it was asked to.
 func TestWorkIsCalled(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, task.TokenAdmin)

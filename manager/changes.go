@@ -49,7 +49,7 @@ func (m *Manager) Logged(ctx context.Context, what, asked string, o ChangeOption
 	return err
 }
 
-// earlier is err, or the error that came later if there is none.
+// earlier returns err, or later if err is nil.
 func earlier(err, later error) error {
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,8 +104,8 @@ func (g *Gateway) Ask(ctx context.Context, name string, q *RoundQuestion) (a Rou
 	case len(q.Fields) > 0:
 		return g.askFields(ctx, q)
 	case q.First != nil:
-		plan := task.PlanOf(fields[planField])
-		if pinned := q.First.Source + task.PinFirst; plan == 0 || source != pinned || !versionForm.MatchString(q.First.SHA256) {
+		plan, sum := task.PlanOf(fields[planField]), q.First.SHA256
+		if pinned := q.First.Source + task.PinFirst; plan == 0 || source != pinned || sum != "" && !isHash(sum) {
 			return a, &statemachine.FieldError{Field: "first", Value: pinned, Want: "the source of the task, and a hash or nothing"}
 		}
 		a.Version, err = g.site.FirstVersion(ctx, plan, q.First.Source, q.First.SHA256)
@@ -121,9 +120,6 @@ func (g *Gateway) Ask(ctx context.Context, name string, q *RoundQuestion) (a Rou
 	}
 	return a, err
 }
-
-// versionForm is a hash, or nothing.
-var versionForm = regexp.MustCompile(`^([0-9a-f]{64})?$`)
 
 // held are fields of the task of a round that a worker holds now.
 func (g *Gateway) held(ctx context.Context, name string, r *RoundRef) (map[string]string, error) {

@@ -94,7 +94,7 @@ type refusalCode struct {
 	kind error
 }
 
-// codeStopAsked is the code of a report that is to be decided anew.
+// codeStopAsked refuses a report whose task was cancelled meanwhile: its worker decides again.
 const codeStopAsked = "stop_asked"
 
 // refusals are the codes of refused reports, by what their errors match.
@@ -160,7 +160,8 @@ func (p *poll) next(ctx context.Context, a *RoundAnswer) (err error) {
 	return err
 }
 
-// along is the claim that goes to Redis together with the reports, nil if there is none, or something else comes first.
+// along returns the claim that goes to Redis together with the reports. It is nil if the turn claims nothing, or a heartbeat or an order
+// comes first.
 func (p *poll) along(ctx context.Context) *ClaimRequest {
 	if s, t := p.guest, p.turn; s != nil && t.Slots > 0 && !s.due() && !s.ordered() {
 		if request, err := s.claims.named(ctx, t, s.Incarnation); err == nil { // else the claim behind the reports says why

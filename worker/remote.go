@@ -88,7 +88,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// refusal is an answer that is none.
+// refusal is an answer with an error status.
 type refusal struct {
 	status int
 	detail string

@@ -168,7 +168,7 @@ func linesFor(lines []Line) (all []roundLine) {
 	return all
 }
 
-// outcome is what became of a commit. A report that is to be decided anew is not over.
+// outcome is what became of a commit. The round stays held while its worker has to decide again.
 func (r *remote) outcome(o *ReportOutcome, c *Commit) Outcome {
 	made := Outcome{ID: o.Task, Result: statemachine.Moved, Unsettled: c.Settles()}
 	switch o.Outcome {

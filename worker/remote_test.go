@@ -45,7 +45,7 @@ func remoteTo(t *testing.T, answer http.HandlerFunc) *remote {
 	return r
 }
 
-// What an answer that is none means: try again, the session is over, or never.
+// An error status means one of three things: try again, the session is over, or give up.
 func TestRemoteRefused(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]error{

@@ -137,7 +137,7 @@ func (s *Site) Manager(ctx context.Context, name string, settings ...string) (*m
 	return manager.New(site, name, manager.Options{}), nil
 }
 
-// Gateway makes what serves workers over HTTP, so many of which wait at a time. It is closed with the Redis.
+// Gateway returns what serves workers over HTTP, of which up to waiting wait at a time. It is closed with the Redis.
 func (s *Site) Gateway(ctx context.Context, waiting int) (*worker.Gateway, error) {
 	site, err := s.connect(ctx)
 	if err != nil {
